@@ -30,8 +30,8 @@ static struct word *split(struct stook_heap *heap, const char *line)
 
 static int serve(const char *const *lines)
 {
-        struct stook_heap_args args = { .args_size = sizeof(args), .limit_bytes = 1 << 20 };
-        struct stook_heap *request = stook_heap_create("request", &args);
+        struct stook_heap *request = stook_heap_create(
+                "request", STOOK_HEAP_ARGS(.limit_bytes = 1 << 20));
 
         if (!request)
                 return -1;

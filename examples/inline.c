@@ -13,11 +13,11 @@ int main(void)
         if (!nodes)
                 return 1;
         for (n = 0; n < 1000; n++) {
-                struct node *node = stook_cache_alloc(nodes);
+                struct node *node = stook_cache_alloc_inline(nodes);
 
                 if (!node)
                         break;
-                stook_cache_free(nodes, node);
+                stook_cache_free_inline(nodes, node);
         }
         printf("%u pairs\n", n);
         return n != 1000 || stook_cache_destroy(nodes);

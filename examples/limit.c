@@ -23,7 +23,7 @@ static size_t end_idle(struct stook_cache *sessions, size_t wanted, void *data)
 static int use_sessions(void)
 {
         struct stook_cache *sessions = stook_cache_create("session", sizeof(struct session),
-                STOOK_CACHE_ARGS(.limit = 8, .reclaim = end_idle, .limit_data = &idle));
+                STOOK_CACHE_ARGS(.limit_objects = 8, .reclaim = end_idle, .limit_data = &idle));
         struct session *ninth;
 
         if (!sessions)

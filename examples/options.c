@@ -16,5 +16,5 @@ int main(void)
 {
         if (stook_option_set("thp", "never"))
                 return 1;
-        return stook_option_each(show, NULL);
+        return stook_option_for_each(show, NULL);
 }

@@ -90,6 +90,12 @@ static uint64_t thread_ns(void)
 
 /* ---- caches ---- */
 
+/* @asked: objects or sheaves; 0: none; -1: as they are. Return: that of a struct stook_tuning. */
+static unsigned setting(int asked)
+{
+        return asked < 0 ? 0 : asked ? (unsigned)asked : STOOK_NONE;
+}
+
 static void make_caches(struct replay *r)
 {
         const struct replay_file *f = r->file;
@@ -98,15 +104,15 @@ static void make_caches(struct replay *r)
         for (uint64_t i = 0; i < f->caches; i++) {
                 struct stook_tuning tuning = {
                         sizeof tuning,
-                        caches[i].capacity < 0 ? f->capacity : (int)caches[i].capacity,
-                        f->barn_full, f->barn_empty
+                        setting(caches[i].capacity < 0 ? f->capacity : (int)caches[i].capacity),
+                        setting(f->barn_full), setting(f->barn_empty)
                 };
 
                 r->caches[i] = stook_cache_create(caches[i].name, caches[i].object_bytes, NULL);
                 if (!r->caches[i])
-                        die(errno == ENFILE ? "the trace has more caches than Stook" :
+                        die(errno == EAGAIN ? "the trace has more caches than Stook" :
                             "no memory for the caches of the trace");
-                if ((tuning.sheaf_capacity >= 0 || f->barn_full >= 0 || f->barn_empty >= 0) &&
+                if ((tuning.sheaf_capacity || tuning.barn_full || tuning.barn_empty) &&
                     stook_cache_tune(r->caches[i], &tuning))
                         die("the caches cannot be tuned so");
         }

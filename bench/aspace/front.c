@@ -161,9 +161,9 @@ struct stook_cache *front_cache_create(const char *name, size_t size,
         c->kind = kinds++ % KINDS;
         c->nodes = !strcmp(name, "maple_node");
         if (front == SLABS)
-                mine.flags |= STOOK_NO_SHEAVES;
+                mine.flags |= STOOK_CACHE_NO_SHEAVES;
         if (front == ARRAY)
-                mine.barn_full = mine.barn_empty = UINT_MAX;
+                mine.barn_full = mine.barn_empty = STOOK_NONE;
         if (front <= SLABS)
                 c->cache = stook_cache_create(name, size, &mine);
         else
@@ -445,7 +445,7 @@ void front_pages_give(size_t n, void **objects)
 struct area *vma_new(void)
 {
         struct stook_cache_args args = { .args_size = sizeof(args),
-                                         .flags = front <= SLABS ? STOOK_RCU : 0 };
+                                         .flags = front <= SLABS ? STOOK_CACHE_RCU : 0 };
         struct front_cache *c = __atomic_load_n(&area_cache, __ATOMIC_ACQUIRE), *none = NULL;
 
         if (!c) {

@@ -27,7 +27,7 @@ static bool prepare(size_t size, bool huge = false)
         struct stook_cache_args args = {};
 
         args.args_size = sizeof(args);
-        args.flags = huge ? STOOK_HUGE_PAGES : 0;
+        args.flags = huge ? STOOK_CACHE_HUGE_PAGES : 0;
         cache = stook_cache_create("bench", size, huge ? &args : nullptr);
         return cache != nullptr;
 }

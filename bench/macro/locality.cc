@@ -29,7 +29,7 @@ static bool prepare(size_t size, bool none)
 {
         struct stook_cache_args args = {};
         args.args_size = sizeof(args);
-        args.flags = none ? STOOK_NO_SHEAVES : 0;
+        args.flags = none ? STOOK_CACHE_NO_SHEAVES : 0;
         cache = stook_cache_create("bench-locality", size, &args);
         return cache != nullptr;
 }

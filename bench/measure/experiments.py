@@ -325,7 +325,8 @@ def remote(setting):
     return rounds(setting, contenders, setting.pairs, once)
 
 
-# Name: the calls that allocate, and those that free. Of malloc there is no call with STOOK_NOWAIT.
+# Name: the calls that allocate, and those that free. Of malloc there is no call with
+# STOOK_ALLOC_NOWAIT.
 ONE_SIDE = {"blocking": ("blocking", "blocking"), "nolock": ("nolock", "nolock"),
             "nolock, blocking frees": ("nolock", "blocking"), "nowait": ("nowait", "blocking")}
 ONE_SIDE_CELLS = {f"{what}{nodes}": (what, extra) for what in ("cache", "malloc")

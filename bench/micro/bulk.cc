@@ -130,7 +130,7 @@ BENCHMARK(cold_alloc)->Apply(sizes_and_batches)->UseManualTime()->Iterations(3);
 
 static void cold_alloc_random(benchmark::State &state)
 {
-        cold(state, STOOK_RANDOM_ORDER);
+        cold(state, STOOK_CACHE_RANDOM_ORDER);
 }
 BENCHMARK(cold_alloc_random)->Apply(sizes_and_batches)->UseManualTime()->Iterations(3);
 

@@ -62,6 +62,11 @@ static double cached_bytes()
 #include <stook/stats.h>
 #if defined(CONTENDER_INLINE)
 #include <stook/inline.h>
+#define cache_alloc stook_cache_alloc_inline
+#define cache_free  stook_cache_free_inline
+#else
+#define cache_alloc stook_cache_alloc
+#define cache_free  stook_cache_free
 #endif
 
 static struct stook_cache *cache;
@@ -77,12 +82,12 @@ static void prepare()
 
 static inline void *take()
 {
-        return stook_cache_alloc(cache);
+        return cache_alloc(cache);
 }
 
 static inline void give(void *object)
 {
-        stook_cache_free(cache, object);
+        cache_free(cache, object);
 }
 
 static double cached_bytes()

@@ -62,7 +62,8 @@ struct none_cache *none_create(size_t object_bytes, size_t slab_bytes, bool rand
 {
         static struct none_cache made[16];
         static unsigned used;
-        struct stook_cache_args args = { .args_size = sizeof(args), .flags = STOOK_NO_SHEAVES };
+        struct stook_cache_args args = { .args_size = sizeof(args),
+                                         .flags = STOOK_CACHE_NO_SHEAVES };
         struct none_cache *cache;
         void *slots;
 

@@ -9,8 +9,8 @@
  *   sheaves              a cache as it comes, or by STOOK_CAPACITY, called out of line
  *   none-cas, none-rseq  bench/none
  *   malloc               the C library's
- *   no-sheaves           a cache with STOOK_NO_SHEAVES: what does the unused sheaf code cost it?
- *   slabs-alone          bench/none/slabs_alone.h: the same slabs without that code
+ *   no-sheaves           a cache with STOOK_CACHE_NO_SHEAVES: what does the unused sheaf code cost
+ *   it? slabs-alone          bench/none/slabs_alone.h: the same slabs without that code
  * The first three have forms with -charged behind the name, for the accounted columns of the table.
  * There objects are charged to a group of the library's, or by bench/none/none_charge.c. A process
  * measures all cells one after the other, and run.py interleaves the front ends.
@@ -59,7 +59,7 @@ struct sheaves {
 
 /* The answers' difference is what the sheaf code costs where no sheaves are. */
 struct no_sheaves : sheaves {
-        explicit no_sheaves(long) : sheaves(0, STOOK_NO_SHEAVES) {}
+        explicit no_sheaves(long) : sheaves(0, STOOK_CACHE_NO_SHEAVES) {}
 };
 
 struct slabs_alone : no_sheaves {
@@ -73,7 +73,8 @@ struct slabs_alone : no_sheaves {
 struct sheaves_charged : sheaves {
         struct stook_group *group;
         explicit sheaves_charged(long)
-            : sheaves(0, STOOK_ACCOUNT), group(stook_group_create("table11", nullptr, 1 << 30))
+            : sheaves(0, STOOK_CACHE_ACCOUNT),
+                    group(stook_group_create("table11", nullptr, 1 << 30))
         {
                 stook_group_enter(group);
         }

@@ -26,7 +26,7 @@ struct after {
         {
                 struct stook_cache_args args = {};
                 args.args_size = sizeof(args);
-                args.flags = random ? STOOK_RANDOM_ORDER : 0;
+                args.flags = random ? STOOK_CACHE_RANDOM_ORDER : 0;
                 cache = stook_cache_create("table12", size, &args);
         }
         bool ready() const { return cache; }

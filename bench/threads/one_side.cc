@@ -95,7 +95,7 @@ static void run_alloc(pair_of_threads *p, bool of_malloc, const char *how)
         else if (of_malloc)
                 allocate(p, [] { return stook_malloc(size); });
         else if (!strcmp(how, "nowait"))
-                allocate(p, [] { return stook_cache_alloc_flags(cache, STOOK_NOWAIT); });
+                allocate(p, [] { return stook_cache_alloc_flags(cache, STOOK_ALLOC_NOWAIT); });
         else
                 allocate(p, [] { return stook_cache_alloc(cache); });
 }

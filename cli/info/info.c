@@ -136,9 +136,10 @@ uint64_t info_ctor(const struct heap_cache *c)
 const char *info_debug(const struct heap_cache *c, char letters[16])
 {
         static const struct { uint64_t flag; char letter; } modes[] = {
-                { STOOK_DEBUG_F, 'F' }, { STOOK_DEBUG_Z, 'Z' }, { STOOK_DEBUG_P, 'P' },
-                { STOOK_DEBUG_U, 'U' }, { STOOK_DEBUG_T, 'T' }, { STOOK_DEBUG_A, 'A' },
-                { STOOK_DEBUG_Q, 'Q' }, { STOOK_DEBUG_V, 'V' },
+                { STOOK_CACHE_CHECK, 'F' }, { STOOK_CACHE_RED_ZONE, 'Z' },
+                { STOOK_CACHE_POISON, 'P' }, { STOOK_CACHE_STORE_USER, 'U' },
+                { STOOK_CACHE_TRACE, 'T' }, { STOOK_CACHE_MAY_FAIL, 'A' },
+                { STOOK_CACHE_QUARANTINE, 'Q' }, { STOOK_DEBUG_V, 'V' },
         };
         char *at = letters;
 
@@ -156,19 +157,19 @@ const char *info_flags(const struct heap_cache *c, char letters[16])
 
         if (c->alias_count)
                 *at++ = '*';
-        if (flags & STOOK_HWCACHE_ALIGN)
+        if (flags & STOOK_CACHE_HWCACHE_ALIGN)
                 *at++ = 'A';
         if (info_ctor(c))
                 *at++ = 'c';
-        if (flags & STOOK_ACCOUNT)
+        if (flags & STOOK_CACHE_ACCOUNT)
                 *at++ = 'g';
         if (flags & STOOK_CACHE_OF_MALLOC)
                 *at++ = 'm';
-        if (flags & STOOK_NO_SHEAVES)
+        if (flags & STOOK_CACHE_NO_SHEAVES)
                 *at++ = 'n';
         if (c->cache.slabs.in_random_order)
                 *at++ = 'o';
-        if (flags & (STOOK_RCU | STOOK_TYPESAFE_BY_RCU))
+        if (flags & (STOOK_CACHE_RCU | STOOK_CACHE_TYPESAFE_BY_RCU))
                 *at++ = 'r';
         if (c->cache.watch & STOOK_WATCH_DEBUG)
                 *at++ = 'd';

@@ -251,11 +251,12 @@ static void print_heaps(const struct heap *h, FILE *out)
 static void print_flags(const struct heap_cache *c, FILE *out)
 {
         static const struct { uint64_t flag; const char *name; } names[] = {
-                { STOOK_HWCACHE_ALIGN, "HWCACHE_ALIGN" },
-                { STOOK_TYPESAFE_BY_RCU, "TYPESAFE_BY_RCU" }, { STOOK_RCU, "RCU" },
-                { STOOK_ACCOUNT, "ACCOUNT" }, { STOOK_MERGE, "MERGE" },
-                { STOOK_NO_SHEAVES, "NO_SHEAVES" }, { STOOK_RANDOM_ORDER, "RANDOM_ORDER" },
-                { STOOK_HUGE_PAGES, "HUGE_PAGES" },
+                { STOOK_CACHE_HWCACHE_ALIGN, "HWCACHE_ALIGN" },
+                { STOOK_CACHE_TYPESAFE_BY_RCU, "TYPESAFE_BY_RCU" }, { STOOK_CACHE_RCU, "RCU" },
+                { STOOK_CACHE_ACCOUNT, "ACCOUNT" }, { STOOK_CACHE_MERGE, "MERGE" },
+                { STOOK_CACHE_NO_SHEAVES, "NO_SHEAVES" },
+                { STOOK_CACHE_RANDOM_ORDER, "RANDOM_ORDER" },
+                { STOOK_CACHE_HUGE_PAGES, "HUGE_PAGES" },
                 { STOOK_CACHE_OF_MALLOC, "malloc's or a heap's" },
         };
 

@@ -60,7 +60,7 @@ int main(void)
         unsigned written;
 
         reports = stook_cache_create("report", sizeof(struct report),
-                                     STOOK_CACHE_ARGS(.flags = STOOK_ACCOUNT));
+                                     STOOK_CACHE_ARGS(.flags = STOOK_CACHE_ACCOUNT));
         if (!small || !reports)
                 return 1;
         printf("%u for the tenant\n", write_reports(small, 10));

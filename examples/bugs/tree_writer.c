@@ -22,7 +22,7 @@ static struct node **place_of(long key)
 
 static bool insert_all(const long *keys, size_t n)
 {
-        struct stook_sheaf *sheaf = stook_sheaf_prefill(nodes, STOOK_ZERO, n);
+        struct stook_sheaf *sheaf = stook_sheaf_prefill(nodes, STOOK_ALLOC_ZERO, n);
         bool inserted = false;
 
         if (!sheaf)

@@ -10,11 +10,12 @@
  * instruction of any other call of the library. A call that is not marked signal-safe may wait for
  * a process-wide mutex, which a malloc may hold. So a handler must not wait for a thread in one.
  *
- * Errors: an allocation returns NULL and sets errno. Every other call returns 0 or -errno, and
- * leaves out-arguments untouched on failure. A structure that says another size than its own fails
- * with EINVAL; a line on standard error names the field. A NULL cache fails with it, except on the
- * fast path: stook_cache_alloc(), stook_cache_free() and their nolock forms do not test for it,
- * and the process ends with SIGSEGV.
+ * Errors: a call that returns a pointer returns NULL on failure, and sets errno. A call that can
+ * fail otherwise returns an int, -errno on failure: 0, or a number where it says so, is success. It
+ * leaves out-arguments untouched on failure. A call that returns void or bytes cannot fail. A
+ * structure that says another size than its own fails with EINVAL; a line on standard error names
+ * the field. A NULL cache fails with it, except on the fast path: stook_cache_alloc(),
+ * stook_cache_free() and their nolock forms do not test for it, and the process ends with SIGSEGV.
  *
  * Numbers: n = 0 objects is a number like any other. The call tests its other arguments, succeeds,
  * and allocates, frees or fills nothing; an array of 0 pointers may be NULL.
@@ -49,23 +50,23 @@ struct stook_rcu;
 
 /*
  * Cache flags, besides the debug modes of <stook/debug.h>. stook_cache_create() refuses every other
- * bit with ENOTSUP.
+ * bit with EINVAL. No bit is an allocation flag as well, so each call refuses those of the other.
  */
 
 /* Align objects to cache lines of 64 bytes. Objects of 32 bytes or less share a line. */
-#define STOOK_HWCACHE_ALIGN    (UINT64_C(1) << 0)
+#define STOOK_CACHE_HWCACHE_ALIGN   (UINT64_C(1) << 4)
 /* The memory of a freed object stays an object of this cache until its readers left: rcu.h. */
-#define STOOK_TYPESAFE_BY_RCU  (UINT64_C(1) << 1)
+#define STOOK_CACHE_TYPESAFE_BY_RCU (UINT64_C(1) << 5)
 /* Frees by <stook/rcu.h> never fail. Each object has a hidden word behind it. */
-#define STOOK_RCU              (UINT64_C(1) << 2)
+#define STOOK_CACHE_RCU             (UINT64_C(1) << 6)
 /* Charge objects to groups: <stook/group.h>. Eight bytes behind each object name the group. */
-#define STOOK_ACCOUNT          (UINT64_C(1) << 3)
-/* The cache may be an existing cache of the same geometry that was made with STOOK_MERGE. */
-#define STOOK_MERGE            (UINT64_C(1) << 4)
+#define STOOK_CACHE_ACCOUNT         (UINT64_C(1) << 7)
+/* The cache may be an existing cache of the same geometry that was made with this flag. */
+#define STOOK_CACHE_MERGE           (UINT64_C(1) << 8)
 /* The cache has no sheaves: every call goes to the slabs. */
-#define STOOK_NO_SHEAVES       (UINT64_C(1) << 5)
+#define STOOK_CACHE_NO_SHEAVES      (UINT64_C(1) << 9)
 /* Hand out the objects of a slab in random order. */
-#define STOOK_RANDOM_ORDER     (UINT64_C(1) << 6)
+#define STOOK_CACHE_RANDOM_ORDER    (UINT64_C(1) << 10)
 /*
  * Huge pages. The cache gets its memory in runs of 2 MiB, aligned to 2 MiB, and asks the system to
  * make each a huge page (madvise(2), MADV_HUGEPAGE). That is for large sets of objects that are
@@ -74,7 +75,7 @@ struct stook_rcu;
  * pressure, a malloc that calls `reclaim`, or the destroy, and never in a free. Less than 2 MiB is
  * not got: an allocation then fails. STOOK_THP=never leaves the runs, and asks for no huge pages.
  */
-#define STOOK_HUGE_PAGES       (UINT64_C(1) << 7)
+#define STOOK_CACHE_HUGE_PAGES      (UINT64_C(1) << 11)
 
 /*
  * Allocation flags. Every call with an argument `flags` takes all of them, or'ed, or 0, and refuses
@@ -82,19 +83,22 @@ struct stook_rcu;
  */
 
 /* The objects' bytes are zero. EINVAL for a cache with a constructor. */
-#define STOOK_ZERO     1u
+#define STOOK_ALLOC_ZERO     1u
 /*
  * Fail rather than take an object of another node than the one named. Where a call names no node:
  * than the one this thread runs on, or the nearest with memory.
  */
-#define STOOK_THISNODE 2u
+#define STOOK_ALLOC_THISNODE 2u
 /* Do not call a group's limit callback, nor on_low, reclaim and memory_in of a cache. */
-#define STOOK_NOWAIT   4u
-/* Wait for no other thread, as stook_cache_alloc_nolock(). Includes STOOK_NOWAIT. */
-#define STOOK_NOLOCK   8u
+#define STOOK_ALLOC_NOWAIT   4u
+/* Wait for no other thread, as stook_cache_alloc_nolock(). Includes STOOK_ALLOC_NOWAIT. */
+#define STOOK_ALLOC_NOLOCK   8u
 
 /* Largest object of a cache: 128 KiB, in bytes. <stook/malloc.h> serves larger sizes. */
-#define STOOK_OBJECT_MAX (sizeof(char[128 << 10]))      /* a size_t without a cast, for C++ */
+#define STOOK_OBJECT_MAX 131072ul
+
+/* Of a setting where 0 stands for "as it is by default": none. */
+#define STOOK_NONE 0xffffffffu
 
 /* What stook_cache_create() may be told. Zero in a field means its default. */
 struct stook_cache_args {
@@ -106,12 +110,13 @@ struct stook_cache_args {
         uint64_t flags;
         /*
          * The constructor. It runs when an object is first handed out of a slab, in the thread
-         * that allocates, which may be in a signal handler. stook_cache_zalloc() and STOOK_ZERO
-         * fail with EINVAL in a cache that has one. A constructor that acquires what has to be
-         * released again needs a destructor, below. Callers that rely on the constructor free an
-         * object in its constructed state. If it is left by a jump, the objects that the
-         * allocation took from slabs stay allocated: a sheaf's at most. stook_cache_destroy() then
-         * fails with -EBUSY, and stook_cache_destroy_all() ends the cache.
+         * that allocates, which may be in a signal handler. stook_cache_zalloc() and
+         * STOOK_ALLOC_ZERO fail with EINVAL in a cache that has one. A constructor that acquires
+         * what has to be released again needs a destructor, below. Callers that rely on the
+         * constructor free an object in its constructed state. If it is left by a jump, the objects
+         * that the allocation took from slabs stay allocated: a sheaf's at most.
+         * stook_cache_destroy() then fails with -EBUSY, and stook_cache_destroy_all() ends the
+         * cache.
          */
         void   (*ctor)(void *object, void *ctor_data);
         /* the constructor's second argument */
@@ -123,7 +128,7 @@ struct stook_cache_args {
          * stook_cache_tune() sets an exact number.
          */
         unsigned sheaf_capacity;
-        /* whole sheaves that the barn of a node keeps, at most 4096; 0: 10; UINT_MAX: none */
+        /* whole sheaves that the barn of a node keeps, at most 4096; 0: 10; STOOK_NONE */
         unsigned barn_full, barn_empty;
         /* for stook_cache_free_rcu(); lives as long as the process; NULL: the process's */
         const struct stook_rcu *rcu;
@@ -133,9 +138,9 @@ struct stook_cache_args {
          * slab goes back to the pages. That happens in stook_cache_shrink(), stook_trim(),
          * maintenance under memory pressure, a malloc that calls `reclaim` (below), and the
          * destroy. It runs in the thread that makes these calls, and never in a free. Between two
-         * of these calls the cache keeps its empty slabs. With STOOK_HUGE_PAGES or memory_in it
-         * also runs for an empty slab that stays, because its run of 2 MiB has objects in use. The
-         * destructor does not run at the end of the process. It may use the heap, but not this
+         * of these calls the cache keeps its empty slabs. With STOOK_CACHE_HUGE_PAGES or memory_in
+         * it also runs for an empty slab that stays, because its run of 2 MiB has objects in use.
+         * The destructor does not run at the end of the process. It may use the heap, but not this
          * cache: an object that it has made there in a destroy would never be destructed. It must
          * return, must not take the list of caches (see EDEADLK), and must not wait for a thread
          * that does. Its second argument is ctor_data.
@@ -149,17 +154,17 @@ struct stook_cache_args {
          * that waits for readers is no caller's. Each allocation and free of a cache with a limit
          * makes a slow call. The cache uses two of the STOOK_CACHES_MAX indices.
          */
-        size_t   limit;
+        size_t   limit_objects;
         /*
-         * on_low is called when callers may own only `low` objects more, or fewer. The allocation
+         * on_low is called when callers may own only low_objects more, or fewer. The allocation
          * that crosses this mark calls it; later allocations below the mark do not. @left: the
-         * objects that callers may still get. NULL: no call. With on_low, low is below the limit.
+         * objects that callers may still get. NULL: no call. With it the mark is below the limit.
          *
          * on_low and reclaim run in the thread that allocates, which may be in a signal handler.
-         * Allocations with STOOK_NOWAIT and nolock calls call neither. Both callbacks may use the
-         * heap and this cache, and must return.
+         * Allocations with STOOK_ALLOC_NOWAIT and nolock calls call neither. Both callbacks may use
+         * the heap and this cache, and must return.
          */
-        size_t   low;
+        size_t   low_objects;
         void   (*on_low)(struct stook_cache *cache, size_t left, void *data);
         /*
          * reclaim frees objects of this cache that the program can spare; NULL: no call.
@@ -190,22 +195,22 @@ struct stook_cache_args {
         /*
          * memory_in prepares memory for objects: it registers it with a device, locks it, binds it
          * to nodes, or maps a file or shared memory over it (MAP_FIXED). NULL: nothing is done. The
-         * cache gets its memory in runs of 2 MiB, aligned to 2 MiB, as with STOOK_HUGE_PAGES, which
-         * may be asked for beside this. A run never moves. @start, @bytes: a run. It is private
-         * anonymous memory that may be read and written, and has no object yet. The library never
-         * reads or writes objects, but for debug modes, hardening and STOOK_ZERO. It has no data of
-         * its own in the run. Return: 0; any other number: the run is not used, memory_out is not
-         * called for it, and the allocation fails with ENOMEM. Before that it is asked for a run of
-         * each other node, unless the allocation is for one node only.
+         * cache gets its memory in runs of 2 MiB, aligned to 2 MiB, as with STOOK_CACHE_HUGE_PAGES,
+         * which may be asked for beside this. A run never moves. @start, @bytes: a run. It is
+         * private anonymous memory that may be read and written, and has no object yet. The library
+         * never reads or writes objects, but for debug modes, hardening and STOOK_ALLOC_ZERO. It
+         * has no data of its own in the run. Return: 0; any other number: the run is not used,
+         * memory_out is not called for it, and the allocation fails with ENOMEM. Before that it is
+         * asked for a run of each other node, unless the allocation is for one node only.
          *
          * memory_in is called once for each run, before its first object is handed out, by the
          * thread that needs the memory: in an allocation, a prefill or stook_cache_reserve(). With
-         * STOOK_NOWAIT and in nolock calls it is not called. These get what is there, or ENOMEM.
-         * So a signal handler allocates from such a cache with STOOK_NOWAIT or nolock calls only;
-         * that its memory is made ahead is what stook_cache_reserve() is for. Several threads may
-         * be in the function at once, each for a run of its own. It may use the heap, but not this
-         * cache. It must return. In stook_cache_reserve() it must not take the list of caches (see
-         * EDEADLK), nor wait for a thread that does.
+         * STOOK_ALLOC_NOWAIT and in nolock calls it is not called. These get what is there, or
+         * ENOMEM. So a signal handler allocates from such a cache with STOOK_ALLOC_NOWAIT or nolock
+         * calls only; that its memory is made ahead is what stook_cache_reserve() is for. Several
+         * threads may be in the function at once, each for a run of its own. It may use the heap,
+         * but not this cache. It must return. In stook_cache_reserve() it must not take the list of
+         * caches (see EDEADLK), nor wait for a thread that does.
          */
         int    (*memory_in)(void *start, size_t bytes, void *data);
         /*
@@ -244,18 +249,16 @@ struct stook_cache_args {
  * Ownership: the caller owns the cache until stook_cache_destroy().
  * Return: the cache, or NULL with errno
  *   EINVAL  name NULL, empty or too long; size 0; align not a power of two or above the page
- *           size; args_size unknown; a destructor without a constructor; memory_out without
- *           memory_in; on_low with low not below limit; sheaf_capacity above 65534; barn_full or
- *           barn_empty above 4096 and not UINT_MAX; rcu: ops_size unknown, or call or barrier
- *           missing; size not above STOOK_OBJECT_MAX, but with the hidden words of STOOK_RCU and
- *           STOOK_ACCOUNT
- *   E2BIG   size above STOOK_OBJECT_MAX
- *   ENOTSUP an unknown flag; or a destructor or memory_in with STOOK_TYPESAFE_BY_RCU
- *   ENFILE  STOOK_CACHES_MAX caches exist; one made with STOOK_ACCOUNT or a limit counts twice.
- *           A cache without constructor, with default args and flags or with STOOK_HWCACHE_ALIGN
- *           then shares one of the same geometry that has none either, as if both had STOOK_MERGE,
- *           and only fails where there is none. Nothing is shared under STOOK_HARDEN or
- *           STOOK_MERGE=0
+ *           size; args_size unknown; an unknown flag; a destructor without a constructor;
+ *           memory_out without memory_in; on_low with low_objects not below limit_objects;
+ *           sheaf_capacity above 65534; barn_full or barn_empty above 4096 and not STOOK_NONE; rcu:
+ *           ops_size unknown, or call or barrier missing
+ *   ERANGE  size above STOOK_OBJECT_MAX, or above what the hidden words of STOOK_CACHE_RCU and
+ *           STOOK_CACHE_ACCOUNT leave of it
+ *   ENOTSUP a destructor or memory_in with STOOK_CACHE_TYPESAFE_BY_RCU
+ *   EAGAIN  as many caches exist as may: STOOK_CACHES_MAX less malloc's size classes. One made with
+ *           STOOK_CACHE_ACCOUNT or a limit counts twice, and a heap's sizes count. Where the
+ *           address space is limited there are fewer
  *   ENOMEM  no memory
  *   EDEADLK called in a callback of stook_cache_for_each(), stook_cache_for_each_object() or
  *           stook_cache_destroy_all(). All calls below that take the list of caches fail so
@@ -269,8 +272,8 @@ STOOK_PUBLIC struct stook_cache *stook_cache_create(const char *name, size_t siz
  * stook_cache_destroy() - end a cache
  * @cache: NULL is fine. No other call may use the cache from here on, unless this call fails.
  *
- * The call waits for objects that wait for readers. A cache shared by STOOK_MERGE ends with the
- * last of its users.
+ * The call waits for objects that wait for readers. A cache shared by STOOK_CACHE_MERGE ends with
+ * the last of its users.
  * Return: 0; on failure the cache is kept and stays usable
  *   -EBUSY   objects are still allocated; prefilled sheaves are not returned; the slots could not
  *            be emptied, because the system refuses membarrier or a thread is stopped in one; or
@@ -290,7 +293,7 @@ STOOK_PUBLIC int stook_cache_destroy(struct stook_cache *cache);
  * Objects in sheaves, barns and slabs are not shown. The call empties the slots and barns first,
  * and the cache has no sheaves until the call returns. The call waits until objects freed by RCU
  * before it are free, as stook_cache_rcu_barrier() does. So a thread in a read section must not
- * make it. Of a cache shared by STOOK_MERGE it shows the objects of all users.
+ * make it. Of a cache shared by STOOK_CACHE_MERGE it shows the objects of all users.
  * The callback may use, allocate and free objects of this cache and of others. An object that it
  * frees is not shown afterwards. One that it allocates may be shown. The callback must not free
  * objects of this cache by RCU: until readers have left they would be shown, and freed again by
@@ -320,8 +323,9 @@ STOOK_PUBLIC int stook_cache_for_each_object(struct stook_cache *cache,
  * Return: 0; on failure the cache is kept and stays usable
  *   -EINVAL  one of malloc's size classes; or a cache that was destroyed before, which is misuse
  *   -EBUSY   prefilled sheaves are not returned, slots or barns could not be emptied (see
- *            stook_cache_destroy()), or the cache is shared by STOOK_MERGE: nothing was freed. Or
- *            last_look or another thread allocated objects meanwhile: the others were freed
+ *            stook_cache_destroy()), or the cache is shared by STOOK_CACHE_MERGE: nothing was
+ *            freed. Or last_look or another thread allocated objects meanwhile: the others were
+ *            freed
  *   -EDEADLK see stook_cache_create()
  * Threads: MT-safe but for the cache itself, not signal-safe.
  */
@@ -331,7 +335,7 @@ STOOK_PUBLIC int stook_cache_destroy_all(struct stook_cache *cache,
 /*
  * stook_cache_find() - a cache by its name
  * @name: NULL finds nothing
- * All names of a cache shared by STOOK_MERGE find it until its last user destroys it.
+ * All names of a cache shared by STOOK_CACHE_MERGE find it until its last user destroys it.
  * Return: the oldest living cache of that name; NULL: there is none, or errno EDEADLK (see
  * stook_cache_create()); errno is untouched otherwise.
  * Threads: MT-safe, not signal-safe.
@@ -361,11 +365,12 @@ STOOK_PUBLIC void *stook_cache_zalloc(struct stook_cache *cache);
 /*
  * stook_cache_alloc_flags() - one object, as flags say
  * @flags: allocation flags. stook_cache_alloc() is this call with 0, stook_cache_zalloc() with
- *         STOOK_ZERO, stook_cache_alloc_nolock() with STOOK_NOLOCK; all three are a little faster.
+ *         STOOK_ALLOC_ZERO, stook_cache_alloc_nolock() with STOOK_ALLOC_NOLOCK; all three are a
+ *         little faster.
  * Return: the object, or NULL with errno
- *   ENOMEM  no memory, or a limit is met; with STOOK_THISNODE: none on that node; with
- *           STOOK_NOLOCK: see stook_cache_alloc_nolock()
- *   EINVAL  cache NULL, an unknown flag, STOOK_ZERO with a constructor
+ *   ENOMEM  no memory, or a limit is met; with STOOK_ALLOC_THISNODE: none on that node; with
+ *           STOOK_ALLOC_NOLOCK: see stook_cache_alloc_nolock()
+ *   EINVAL  cache NULL, an unknown flag, STOOK_ALLOC_ZERO with a constructor
  * Threads: MT-safe, signal-safe.
  */
 STOOK_PUBLIC void *stook_cache_alloc_flags(struct stook_cache *cache, unsigned flags);
@@ -374,11 +379,11 @@ STOOK_PUBLIC void *stook_cache_alloc_flags(struct stook_cache *cache, unsigned f
  * stook_cache_alloc_node() - one object of a NUMA node
  * @flags: allocation flags
  * @node: 0 to the number of nodes - 1; -1: as stook_cache_alloc_flags()
- * Without STOOK_THISNODE an object of another node may be returned.
+ * Without STOOK_ALLOC_THISNODE an object of another node may be returned.
  * Return: the object, or NULL with errno
- *   ENOMEM  no memory, or a limit is met; with STOOK_THISNODE: none on that node, which
+ *   ENOMEM  no memory, or a limit is met; with STOOK_ALLOC_THISNODE: none on that node, which
  *           may be a node without memory
- *   EINVAL  cache NULL, an unknown flag, no such node, STOOK_ZERO with a constructor
+ *   EINVAL  cache NULL, an unknown flag, no such node, STOOK_ALLOC_ZERO with a constructor
  * Threads: MT-safe, signal-safe.
  */
 STOOK_PUBLIC void *stook_cache_alloc_node(struct stook_cache *cache, unsigned flags, int node);
@@ -415,12 +420,13 @@ STOOK_PUBLIC void stook_cache_free_nolock(struct stook_cache *cache, void *objec
 
 /*
  * stook_cache_alloc_bulk() - n objects, or none
- * @flags: allocation flags. STOOK_THISNODE: all objects are of one node.
+ * @flags: allocation flags. STOOK_ALLOC_THISNODE: all objects are of one node.
  * @n: objects; 0 does nothing
  * @objects: room for n pointers; unspecified after a failure. May be NULL only if n is 0.
  * Return: 0; or
- *   -ENOMEM  no memory, or a limit is met; with STOOK_THISNODE: fewer on that node
- *   -EINVAL  cache NULL, objects NULL and n not 0, an unknown flag, STOOK_ZERO with a constructor
+ *   -ENOMEM  no memory, or a limit is met; with STOOK_ALLOC_THISNODE: fewer on that node
+ *   -EINVAL  cache NULL, objects NULL and n not 0, an unknown flag, STOOK_ALLOC_ZERO with a
+ *            constructor
  * Threads: MT-safe, signal-safe.
  */
 STOOK_PUBLIC int stook_cache_alloc_bulk(struct stook_cache *cache, unsigned flags, size_t n,
@@ -428,23 +434,23 @@ STOOK_PUBLIC int stook_cache_alloc_bulk(struct stook_cache *cache, unsigned flag
 
 /*
  * stook_cache_free_bulk() - give n objects back
- * @or_null: the cache of all of them; NULL: each object is of any cache, or of <stook/malloc.h>
+ * @cache: that of all of them; NULL: each object is of any cache, or of <stook/malloc.h>
  * @n: objects; 0 does nothing
  * @objects: n pointers, none of them NULL. The call uses the array as scratch space: its content
  *           is unspecified afterwards. May be NULL only if n is 0.
  * A pointer that is no object is misuse, as in stook_cache_free(). errno is preserved.
  * Threads: MT-safe, signal-safe.
  */
-STOOK_PUBLIC void stook_cache_free_bulk(struct stook_cache *or_null, size_t n, void **objects);
+STOOK_PUBLIC void stook_cache_free_bulk(struct stook_cache *cache, size_t n, void **objects);
 
 /*
  * stook_cache_free_bulk_nolock() - stook_cache_free_bulk() for callers that must not block
  * The arguments are those of stook_cache_free_bulk(); what the call waits for and leaves to others
- * is as in stook_cache_free_nolock(). For the allocation see STOOK_NOLOCK of
+ * is as in stook_cache_free_nolock(). For the allocation see STOOK_ALLOC_NOLOCK of
  * stook_cache_alloc_bulk(). errno is preserved.
  * Threads: MT-safe, signal-safe.
  */
-STOOK_PUBLIC void stook_cache_free_bulk_nolock(struct stook_cache *or_null, size_t n,
+STOOK_PUBLIC void stook_cache_free_bulk_nolock(struct stook_cache *cache, size_t n,
                                                void **objects);
 
 /*
@@ -458,25 +464,31 @@ STOOK_PUBLIC void stook_cache_free_bulk_nolock(struct stook_cache *or_null, size
  */
 STOOK_PUBLIC int stook_cache_shrink(struct stook_cache *cache);
 
-/* What stook_cache_tune() changes. */
+/* What stook_cache_tune() changes. 0 leaves a number as it is. */
 struct stook_tuning {
         /* in: sizeof(struct stook_tuning) */
         size_t   tuning_size;
-        /* objects of a sheaf, 0 to 65534; 0: no sheaves; -1: leave it as it is */
-        int      sheaf_capacity;
-        /* whole sheaves that the barn of a node keeps, 0 to 4096; -1: leave it as it is */
-        int      barn_full, barn_empty;
+        /* objects of a sheaf, 1 to 65534; STOOK_NONE: no sheaves */
+        unsigned sheaf_capacity;
+        /* whole sheaves that the barn of a node keeps, 1 to 4096; STOOK_NONE: none */
+        unsigned barn_full, barn_empty;
 };
+
+#ifndef __cplusplus
+/* struct stook_tuning with the fields given, and tuning_size: STOOK_TUNING(.barn_full = 20) */
+#define STOOK_TUNING(...) \
+        (&(struct stook_tuning){ .tuning_size = sizeof(struct stook_tuning), __VA_ARGS__ })
+#endif
 
 /*
  * stook_cache_tune() - change a live cache
  * Empties slots and barns, as stook_cache_shrink() does. Sheaves made from then on have exactly
  * the capacity asked for, and it no longer grows or shrinks by itself. A barn keeps at most 512 KiB
- * of objects, whatever is asked for. A cache shared by STOOK_MERGE changes for all its users.
+ * of objects, whatever is asked for. A cache shared by STOOK_CACHE_MERGE changes for all its users.
  * Other threads may go on using the cache.
  * Return: 0; or
  *   -EINVAL  cache or tuning NULL, cache destroyed, tuning_size unknown, a number out of its range
- *   -ENOTSUP a capacity above 0 for a cache that has no sheaves: one made with STOOK_NO_SHEAVES or
+ *   -ENOTSUP a capacity for a cache that has no sheaves: one made with STOOK_CACHE_NO_SHEAVES or
  *            debug modes, or under STOOK_TINY=1
  *   -EBUSY   the change is made, but slots could not be emptied: the system refuses membarrier,
  *            or a thread is stopped in one. Sheaves of the old capacity go when they are empty.
@@ -488,13 +500,13 @@ STOOK_PUBLIC int stook_cache_tune(struct stook_cache *cache, const struct stook_
 /*
  * stook_cache_set_limit() - change how many objects callers may own
  * @cache: made with a limit
- * @limit: objects, above 0. If callers own more, allocations fail until they own fewer.
+ * @limit_objects: 0: none. If callers own more, allocations fail until they own fewer.
  * Return: 0; or
- *   -EINVAL  cache NULL or destroyed, or limit 0
+ *   -EINVAL  cache NULL or destroyed
  *   -ENOTSUP the cache was made without a limit
  * Threads: MT-safe, signal-safe.
  */
-STOOK_PUBLIC int stook_cache_set_limit(struct stook_cache *cache, size_t limit);
+STOOK_PUBLIC int stook_cache_set_limit(struct stook_cache *cache, size_t limit_objects);
 
 /*
  * stook_cache_reserve() - keep n objects ready on each node
@@ -530,7 +542,7 @@ STOOK_PUBLIC const char *stook_cache_get_name(const struct stook_cache *cache);
 
 /*
  * stook_cache_object_size() - bytes of an object, as given at creation
- * Return: bytes; for a cache shared by STOOK_MERGE the largest of its users; 0 for NULL.
+ * Return: bytes; for a cache shared by STOOK_CACHE_MERGE the largest of its users; 0 for NULL.
  * Threads: MT-safe, signal-safe.
  */
 STOOK_PUBLIC size_t stook_cache_object_size(const struct stook_cache *cache);

@@ -8,8 +8,7 @@
  * stook::cache owns a cache of <stook/cache.h>, stook::sheaf a sheaf of <stook/sheaf.h>. Both are
  * one or two pointers, can be moved, and cannot be copied. What a call does, and when it may be
  * made, is said in the C headers: all calls that allocate and free are MT-safe and signal-safe.
- * A program that includes <stook/inline.h> before this header, in all its files, gets the common
- * case of alloc and free inlined. <stook/object_cache.hpp> has caches of one C++ type.
+ * <stook/object_cache.hpp> has caches of one C++ type.
  */
 #ifndef STOOK_CACHE_HPP
 #define STOOK_CACHE_HPP
@@ -250,9 +249,9 @@ public:
         }
 
         /* How many objects callers may own, in a cache that was made with a limit. */
-        [[nodiscard]] std::error_code set_limit(std::size_t limit) noexcept
+        [[nodiscard]] std::error_code set_limit(std::size_t limit_objects) noexcept
         {
-                return error_of(stook_cache_set_limit(handle_, limit));
+                return error_of(stook_cache_set_limit(handle_, limit_objects));
         }
 
         /* Keeps @n objects ready on each node; 0 ends that. */

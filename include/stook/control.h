@@ -54,11 +54,11 @@ STOOK_PUBLIC size_t stook_trim(size_t keep_bytes);
  * Purges what has been free for longer than STOOK_DECAY_MS. Submits partly filled sheaves that
  * wait for readers. Where memory is scarce (pressure stall information, or memory.high of the
  * cgroup) it does what stook_trim(0) does. A program calls it a few times a second, or now and
- * then. It is never needed for correctness.
- * Return: 0.
+ * then. It is never needed for correctness. Without memory for a start of the library it does
+ * nothing.
  * Threads: MT-safe, not signal-safe.
  */
-STOOK_PUBLIC int stook_maintain(void);
+STOOK_PUBLIC void stook_maintain(void);
 
 /*
  * stook_maintenance_thread() - a thread that calls stook_maintain()

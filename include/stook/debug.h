@@ -18,25 +18,25 @@ extern "C" {
 
 /*
  * Debug modes, as cache flags: or'ed into `flags` of struct stook_cache_args, besides those of
- * <stook/cache.h>. STOOK_DEBUG=LETTERS,CACHE in the environment does the same without a change of
- * the program: stook-env(7). A cache with a mode has no sheaves, and is never shared. Its objects
- * take more memory, and every call more time. What is found at fault is reported, and never handed
- * out again.
+ * <stook/cache.h>. STOOK_DEBUG=LETTERS,CACHE in the environment does the same, by the letters
+ * below, without a change of the program: stook-env(7). A cache with a mode has no sheaves, and is
+ * never shared. Its objects take more memory, and every call more time. What is found at fault is
+ * reported, and never handed out again.
  */
-/* The state of each object, at each step; and the sizes that frees name. */
-#define STOOK_DEBUG_F (UINT64_C(1) << 16)
-/* Red zones of at least 16 bytes before and behind each object. */
-#define STOOK_DEBUG_Z (UINT64_C(1) << 17)
-/* Poison in free objects. Not where a constructor or a reader wants their content. */
-#define STOOK_DEBUG_P (UINT64_C(1) << 18)
-/* Where an object was allocated and freed: thread, time and call stack. */
-#define STOOK_DEBUG_U (UINT64_C(1) << 19)
-/* A line on standard error for each allocation and each free. */
-#define STOOK_DEBUG_T (UINT64_C(1) << 20)
-/* The cache is one of those whose allocations may be made to fail. */
-#define STOOK_DEBUG_A (UINT64_C(1) << 21)
-/* Freed objects wait in a quarantine: 1 MiB of all caches, if STOOK_DEBUG does not say more. */
-#define STOOK_DEBUG_Q (UINT64_C(1) << 22)
+/* F: the state of each object, at each step; and the sizes that frees name. */
+#define STOOK_CACHE_CHECK      (UINT64_C(1) << 16)
+/* Z: red zones of at least 16 bytes before and behind each object. */
+#define STOOK_CACHE_RED_ZONE   (UINT64_C(1) << 17)
+/* P: poison in free objects. Not where a constructor or a reader wants their content. */
+#define STOOK_CACHE_POISON     (UINT64_C(1) << 18)
+/* U: where an object was allocated and freed: thread, time and call stack. */
+#define STOOK_CACHE_STORE_USER (UINT64_C(1) << 19)
+/* T: a line on standard error for each allocation and each free. */
+#define STOOK_CACHE_TRACE      (UINT64_C(1) << 20)
+/* A: the cache is one of those whose allocations may be made to fail. */
+#define STOOK_CACHE_MAY_FAIL   (UINT64_C(1) << 21)
+/* Q: freed objects wait in a quarantine: 1 MiB of all caches, if STOOK_DEBUG does not say more. */
+#define STOOK_CACHE_QUARANTINE (UINT64_C(1) << 22)
 
 /* What is wrong. */
 enum stook_fault {
@@ -54,7 +54,7 @@ enum stook_fault {
         STOOK_FAULT_WRITE_AFTER_FREE,   /* an object was written while it was free */
         STOOK_FAULT_WRONG_SIZE,         /* a free names another size than the allocation */
         STOOK_FAULT_LEAK,               /* nothing in the program leads to the object any more */
-        STOOK_FAULT_ON_PURPOSE,         /* no fault: an allocation was made to fail (STOOK_FAIL) */
+        STOOK_FAULT_INJECTED,           /* an allocation was made to fail: STOOK_FAIL */
 };
 
 /* What a report says. Pointers are valid during the callback only. */
@@ -79,9 +79,9 @@ STOOK_PUBLIC void stook_on_report(void (*call)(const struct stook_report *report
                                   void *data);
 
 /*
- * Which allocations are made to fail. They are those of caches with STOOK_DEBUG_A, of caches that
- * STOOK_FAIL names, and of malloc's large objects if STOOK_FAIL names them. The terms hold in this
- * order. They are those of the kernel's fault injection.
+ * Which allocations are made to fail. They are those of caches with STOOK_CACHE_MAY_FAIL, of caches
+ * that STOOK_FAIL names, and of malloc's large objects if STOOK_FAIL names them. The terms hold in
+ * this order. They are those of the kernel's fault injection.
  */
 struct stook_fail_terms {
         size_t   terms_size;            /* sizeof(struct stook_fail_terms) */
@@ -93,11 +93,11 @@ struct stook_fail_terms {
 
 /*
  * stook_set_fail() - choose which allocations fail from now on
- * @or_null: copied; counting begins anew. NULL: none fails.
+ * @terms: copied; counting begins anew. NULL: none fails.
  * Return: 0; -EINVAL: terms_size unknown, interval 0, or a probability above 100.
  * Threads: MT-safe, signal-safe. An allocation beside the call may see old and new terms.
  */
-STOOK_PUBLIC int stook_set_fail(const struct stook_fail_terms *or_null);
+STOOK_PUBLIC int stook_set_fail(const struct stook_fail_terms *terms);
 
 /*
  * stook_fail_count() - how many allocations were made to fail
@@ -126,7 +126,7 @@ STOOK_PUBLIC int stook_cache_validate(struct stook_cache *cache);
  * (STOOK_DEBUG), and large objects of malloc's. Each group of objects that were allocated by the
  * same calls is reported on standard error, but for those below functions that STOOK_SUPPRESS
  * names.
- * Return: objects that are lost; or
+ * Return: objects that are lost, at most INT_MAX; or
  *   -ENODATA no cache has mode U
  *   -EAGAIN  the system makes no process, or no pipe to it
  *   -EDEADLK called in a callback of stook_cache_for_each(); it is reported
@@ -134,7 +134,7 @@ STOOK_PUBLIC int stook_cache_validate(struct stook_cache *cache);
  *   -EIO     the search failed: no memory, or memory cannot be read
  * Threads: MT-safe, not signal-safe.
  */
-STOOK_PUBLIC long stook_leak_check(void);
+STOOK_PUBLIC int stook_leak_check(void);
 
 /*
  * stook_validate_all() - check the whole heap while other threads use it

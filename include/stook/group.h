@@ -3,7 +3,7 @@
  *
  * A group counts the bytes of objects allocated in its name. It refuses an object that would exceed
  * its limit. A thread enters a group. From then on, what the thread allocates with malloc and from
- * caches made with STOOK_ACCOUNT is charged to the group, until any thread frees the object.
+ * caches made with STOOK_CACHE_ACCOUNT is charged to the group, until any thread frees the object.
  * Groups form trees: what is charged to a group is charged to its ancestors, too.
  *
  * An object is charged the bytes it takes in its slab. In accounted caches that includes 8 bytes
@@ -46,7 +46,7 @@ struct stook_group;
  * Ownership: the caller's, until stook_group_destroy().
  * Return: the group, or NULL with errno
  *   EINVAL  name NULL, empty or too long
- *   ENFILE  STOOK_GROUPS_MAX groups exist
+ *   EAGAIN  STOOK_GROUPS_MAX groups exist
  *   ENOMEM  no memory
  *   EDEADLK the first group, in a callback of stook_cache_for_each()
  * Threads: MT-safe, not signal-safe.
@@ -56,8 +56,8 @@ STOOK_PUBLIC struct stook_group *stook_group_create(const char *name, struct sto
 
 /*
  * stook_group_enter() - charge what this thread allocates from now on to a group
- * @or_null: a group that was not destroyed. NULL leaves: then the process's own group is charged,
- *           if there is one (STOOK_GROUP_LIMIT, stook-env(7)), else no group.
+ * @group: one that was not destroyed. NULL leaves: then the process's own group is charged, if
+ *         there is one (STOOK_GROUP_LIMIT, stook-env(7)), else no group.
  *
  * The thread keeps the group alive while it is inside. A thread that ends inside leaves the group
  * then. There is one exception: with glibc, if the process had 32 keys of thread-specific data
@@ -67,16 +67,17 @@ STOOK_PUBLIC struct stook_group *stook_group_create(const char *name, struct sto
  * A group that has ended is not entered: then the thread is in none.
  * Threads: MT-safe. Signal-safe if the handler, before it returns, enters what this returned.
  */
-STOOK_PUBLIC struct stook_group *stook_group_enter(struct stook_group *or_null);
+STOOK_PUBLIC struct stook_group *stook_group_enter(struct stook_group *group);
 
 /*
  * stook_group_set_limit() - another limit
- * @bytes: 0: none. A limit below the usage takes nothing away. It refuses allocations until enough
- *         is freed; but what is freed on a CPU, up to 128 KiB, may be allocated there again.
+ * @limit_bytes: 0: none. A limit below the usage takes nothing away. It refuses allocations until
+ *               enough is freed; but what is freed on a CPU, up to 128 KiB, may be allocated there
+ *               again.
  * Return: 0; -EINVAL: group NULL.
  * Threads: MT-safe, not signal-safe.
  */
-STOOK_PUBLIC int stook_group_set_limit(struct stook_group *group, uint64_t bytes);
+STOOK_PUBLIC int stook_group_set_limit(struct stook_group *group, uint64_t limit_bytes);
 
 /*
  * stook_group_usage() - bytes of live objects charged to a group and to groups below it
@@ -127,17 +128,17 @@ STOOK_PUBLIC int stook_group_get_stats(const struct stook_group *group,
 
 /*
  * stook_group_on_limit() - have a function called before an allocation is refused
- * @group: NULL: nothing is done
  * @callback: gets the group whose limit is met, the bytes wanted, and @data. It runs in the thread
  *            that allocates, which may be in a signal handler. What it allocates is charged to no
  *            group. If it frees enough, the allocation succeeds. NULL: no call.
  * @data: stays the caller's
- * The callback is not called for STOOK_NOWAIT and nolock allocations.
+ * The callback is not called for STOOK_ALLOC_NOWAIT and nolock allocations.
+ * Return: 0; -EINVAL: group NULL.
  * Threads: set it before other threads use the group. Not signal-safe.
  */
-STOOK_PUBLIC void stook_group_on_limit(struct stook_group *group,
-                                       void (*callback)(struct stook_group *group, size_t wanted,
-                                                        void *data), void *data);
+STOOK_PUBLIC int stook_group_on_limit(struct stook_group *group,
+                                      void (*callback)(struct stook_group *group, size_t wanted,
+                                                       void *data), void *data);
 
 /*
  * stook_group_destroy() - end the caller's ownership of a group
@@ -150,13 +151,13 @@ STOOK_PUBLIC void stook_group_destroy(struct stook_group *group);
 
 /*
  * stook_cache_alloc_group() - an object charged to a group named here
- * @cache: made with STOOK_ACCOUNT
+ * @cache: made with STOOK_CACHE_ACCOUNT
  * @flags: allocation flags
  * @group: not destroyed yet; NULL: no group is charged. The thread's own group does not count.
  * Return: the object, or NULL with errno
- *   ENOMEM  no memory, or a limit is met; with STOOK_THISNODE: none on that node
- *   EINVAL  cache NULL or made without STOOK_ACCOUNT, an unknown flag, STOOK_ZERO with a
- *           constructor
+ *   ENOMEM  no memory, or a limit is met; with STOOK_ALLOC_THISNODE: none on that node
+ *   EINVAL  cache NULL or made without STOOK_CACHE_ACCOUNT, an unknown flag, STOOK_ALLOC_ZERO with
+ *           a constructor
  * Threads: MT-safe, signal-safe.
  */
 STOOK_PUBLIC void *stook_cache_alloc_group(struct stook_cache *cache, unsigned flags,

@@ -79,7 +79,7 @@ public:
                 return handle_;
         }
 
-        /* An object of a cache made with STOOK_ACCOUNT, charged here; nullptr with errno. */
+        /* An object of a cache made with STOOK_CACHE_ACCOUNT, charged here; nullptr with errno. */
         [[nodiscard]] void *try_alloc(cache &from, unsigned flags = 0) noexcept
         {
                 return stook_cache_alloc_group(from.handle(), flags, handle_);
@@ -106,7 +106,7 @@ public:
         void on_limit(void (*callback)(stook_group *, std::size_t wanted, void *data),
                       void *data) noexcept
         {
-                stook_group_on_limit(handle_, callback, data);
+                static_cast<void>(stook_group_on_limit(handle_, callback, data));
         }
 
 private:

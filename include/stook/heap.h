@@ -51,10 +51,16 @@ struct stook_heap_args {
         struct stook_group *group;
 };
 
+#ifndef __cplusplus
+/* struct stook_heap_args with the fields given, and args_size: STOOK_HEAP_ARGS(.group = tenant) */
+#define STOOK_HEAP_ARGS(...) \
+        (&(struct stook_heap_args){ .args_size = sizeof(struct stook_heap_args), __VA_ARGS__ })
+#endif
+
 /*
  * stook_heap_create() - make a heap
  * @name: 1 to 47 bytes, copied; it need not be unique. Its caches are "NAME-16", "NAME-32", ...
- * @or_null: read during the call; NULL: the defaults
+ * @args: read during the call; NULL: the defaults
  *
  * Ownership: the caller's, until stook_heap_destroy().
  * Return: the heap, or NULL with errno
@@ -64,7 +70,7 @@ struct stook_heap_args {
  * Threads: MT-safe, not signal-safe.
  */
 STOOK_PUBLIC struct stook_heap *stook_heap_create(const char *name,
-                                                  const struct stook_heap_args *or_null);
+                                                  const struct stook_heap_args *args);
 
 /*
  * stook_heap_destroy() - give back a heap with all of its objects
@@ -149,12 +155,12 @@ STOOK_PUBLIC int stook_heap_shrink(struct stook_heap *heap);
 
 /*
  * stook_heap_set_limit() - another limit
- * @bytes: 0: none. A limit below what the heap has takes nothing away.
+ * @limit_bytes: 0: none. A limit below what the heap has takes nothing away.
  * Near a limit a heap gives back what it keeps for objects to come, before it refuses.
  * Return: 0; -EINVAL: heap NULL.
  * Threads: MT-safe, signal-safe.
  */
-STOOK_PUBLIC int stook_heap_set_limit(struct stook_heap *heap, uint64_t bytes);
+STOOK_PUBLIC int stook_heap_set_limit(struct stook_heap *heap, uint64_t limit_bytes);
 
 /* The figures of a heap. */
 struct stook_heap_stats {

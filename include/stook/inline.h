@@ -1,10 +1,11 @@
 /*
- * <stook/inline.h> - stook_cache_alloc(), stook_cache_free() and stook_sheaf_alloc(), inlined
+ * <stook/inline.h> - stook_cache_alloc_inline(), stook_cache_free_inline() and
+ *     stook_sheaf_alloc_inline()
  *
- * Include it instead of <stook/cache.h> where every nanosecond counts. The common case of the three
- * calls then runs in the caller: about twenty instructions for the first two, ten for the third,
- * none of them atomic. Everything else calls the library as before. Machines and compilers without
- * restartable sequences get the ordinary first two calls.
+ * They are stook_cache_alloc(), stook_cache_free() and stook_sheaf_alloc() for where every
+ * nanosecond counts. Their common case runs in the caller: about twenty instructions for the first
+ * two, ten for the third, none of them atomic. Everything else calls the library. On machines and
+ * with compilers without restartable sequences they are the ordinary calls.
  *
  * Arguments, returns, errors and safety are those of <stook/cache.h> and <stook/sheaf.h>, with one
  * difference. An inlined free looks for a double free only on top of the sheaf. Other misuse (a
@@ -31,8 +32,6 @@
 #endif
 #endif
 
-#if defined(__GNUC__) && defined(__LP64__)
-
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -40,56 +39,46 @@ extern "C" {
 static inline __attribute__((always_inline, unused)) void *
 stook_sheaf_alloc_inline(struct stook_cache *cache, struct stook_sheaf *sheaf)
 {
+#if defined(__GNUC__) && defined(__LP64__)
         char    *at = (char *)sheaf;
         uint64_t word = *(uint64_t *)at;
-        void    *object;
 
-        if (__builtin_expect(!(word & 0xffff) || (at[STOOK_SHEAF_LENT] & 1), 0))
-                return stook_sheaf_alloc(cache, sheaf);
-        object = ((void **)(at + STOOK_SHEAF_OBJECTS))[(word & 0xffff) - 1];
-        *(uint64_t *)at = word + STOOK_SHEAF_POP;
-        return object;
+        if (__builtin_expect((word & 0xffff) && !(at[STOOK_SHEAF_LENT] & 1), 1)) {
+                void *object = ((void **)(at + STOOK_SHEAF_OBJECTS))[(word & 0xffff) - 1];
+
+                *(uint64_t *)at = word + STOOK_SHEAF_POP;
+                return object;
+        }
+#endif
+        return stook_sheaf_alloc(cache, sheaf);
 }
 
-#ifdef __cplusplus
-}
-#endif
-
-#define stook_sheaf_alloc(cache, sheaf) stook_sheaf_alloc_inline((cache), (sheaf))
-
-#endif
-
-#ifdef STOOK_SECTION_V1
-
-#ifdef __cplusplus
-extern "C" {
-#endif
-
-STOOK_SECTION_FUNCTION void *stook_cache_alloc_inline(struct stook_cache *cache)
+static inline __attribute__((always_inline, unused)) void *
+stook_cache_alloc_inline(struct stook_cache *cache)
 {
+#ifdef STOOK_SECTION_V1
         /* The first field of a cache is the address of its line in slot 0: layout version 1. */
         void *object = stook_section_pop_v1(*(const uintptr_t *)cache);
 
         if (__builtin_expect(object != NULL, 1))
                 return object;
+#endif
         return stook_cache_alloc(cache);
 }
 
-STOOK_SECTION_FUNCTION void stook_cache_free_inline(struct stook_cache *cache, void *object)
+static inline __attribute__((always_inline, unused)) void
+stook_cache_free_inline(struct stook_cache *cache, void *object)
 {
+#ifdef STOOK_SECTION_V1
         if (__builtin_expect(object && stook_section_push_v1(*(const uintptr_t *)cache, object) ==
                                        STOOK_PUSH_DONE, 1))
                 return;
+#endif
         stook_cache_free(cache, object);
 }
 
 #ifdef __cplusplus
 }
-#endif
-
-#define stook_cache_alloc(cache)        stook_cache_alloc_inline(cache)
-#define stook_cache_free(cache, object) stook_cache_free_inline((cache), (object))
-
 #endif
 
 #ifdef __GNUC__

@@ -88,7 +88,7 @@ STOOK_PUBLIC int stook_option_get(const char *name, char *value, size_t bytes);
 STOOK_PUBLIC int stook_option_set(const char *name, const char *value);
 
 /*
- * stook_option_each() - call a function for every option, by name
+ * stook_option_for_each() - call a function for every option, by name
  * @each: ends the walk by returning a number other than 0; what it gets lasts for the call
  * @data: passed to @each
  * Return: what @each returned last; or
@@ -96,7 +96,7 @@ STOOK_PUBLIC int stook_option_set(const char *name, const char *value);
  *   -ENOMEM  the library could not start
  * Threads: MT-safe, not signal-safe.
  */
-STOOK_PUBLIC int stook_option_each(int (*each)(const struct stook_option *option, void *data),
+STOOK_PUBLIC int stook_option_for_each(int (*each)(const struct stook_option *option, void *data),
                                    void *data);
 
 #ifdef __cplusplus

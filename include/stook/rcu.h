@@ -12,7 +12,7 @@
  *      stook_rcu_use(&stook_urcu_memb);
  *      ...
  *      old = rcu_xchg_pointer(&shared, new);
- *      if (stook_cache_free_rcu(cache, old) == -EAGAIN) {      // never with STOOK_RCU
+ *      if (stook_cache_free_rcu(cache, old) == -EAGAIN) {      // never with STOOK_CACHE_RCU
  *              urcu_memb_synchronize_rcu();
  *              stook_cache_free(cache, old);
  *      }
@@ -169,7 +169,7 @@ STOOK_PUBLIC void stook_urcu_passed(const struct stook_rcu *table, uint64_t begu
  * stook_rcu_use() - name the RCU implementation of the process
  * @rcu: for all caches that were not made with one of their own. It lives as long as the process.
  * The first call finds out how much memory there is, from files of /proc and /sys: see
- * stook_rcu_limit().
+ * stook_rcu_set_limit().
  * Return: 0; or
  *   -EINVAL  rcu NULL, ops_size unknown, call or barrier missing
  *   -EBUSY   an object was freed by another implementation already
@@ -180,11 +180,12 @@ STOOK_PUBLIC int stook_rcu_use(const struct stook_rcu *rcu);
 /*
  * stook_cache_free_rcu() - give an object back once its readers have left
  * @object: from @cache; NULL is fine. The object is not written to before its readers have left.
- * If too much waits already, the call may wait for readers (stook_rcu_limit()). errno is preserved.
+ * If too much waits already, the call may wait for readers (stook_rcu_set_limit()). errno is
+ * preserved.
  * Return: 0: the library owns the object. On failure the caller still owns it
  *   -ENOTSUP no RCU was named by stook_rcu_use(), nor at the cache's creation
  *   -EAGAIN  there is no place to note the object in, or too much waits for readers. Never for
- *            caches made with STOOK_RCU, whose objects have a hidden word for it.
+ *            caches made with STOOK_CACHE_RCU, whose objects have a hidden word for it.
  *   -EINVAL  cache NULL; or the pointer is no object of the cache, which is misuse: reported, and
  *            returned only where reports do not abort
  * Threads: signal-safe if the table's `call` is. If that is not known, handlers use
@@ -242,18 +243,17 @@ STOOK_PUBLIC void stook_cache_rcu_barrier(struct stook_cache *cache);
 STOOK_PUBLIC void stook_rcu_barrier(void);
 
 /*
- * stook_rcu_limit() - how much may wait for readers
- * @bytes: of objects; 0: an eighth of the memory there is (the smallest of RAM, memory.max and
- *         RLIMIT_AS)
+ * stook_rcu_set_limit() - how much may wait for readers
+ * @limit_bytes: of objects; 0: an eighth of the memory there is (the smallest of RAM, memory.max
+ *               and RLIMIT_AS)
  * @milliseconds: how long a free waits, where it may (see may_wait), before it returns -EAGAIN;
- *         1000 at first
+ *                1000 at first
  * Above the limit, each free that would submit a sheaf waits and then fails. Nolock forms fail at
- * once. Frees of caches made with STOOK_RCU wait, too, but then take the object; that is reported
- * once. STOOK_RCU_BACKLOG=BYTES sets the limit from the environment.
- * Return: 0.
+ * once. Frees of caches made with STOOK_CACHE_RCU wait, too, but then take the object; that is
+ * reported once. STOOK_RCU_BACKLOG=BYTES sets the limit from the environment.
  * Threads: signal-safe.
  */
-STOOK_PUBLIC int stook_rcu_limit(uint64_t bytes, unsigned milliseconds);
+STOOK_PUBLIC void stook_rcu_set_limit(uint64_t limit_bytes, unsigned milliseconds);
 
 /*
  * stook_rcu_backlog() - how much waits for readers

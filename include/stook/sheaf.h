@@ -17,8 +17,8 @@
  * system call, and run a fixed number of instructions. So they are allowed in a signal handler, in
  * a child of fork or vfork, while any other thread is stopped inside any call of the library, and
  * when there is no memory left. One place is left out: a child of vfork without the drop-in, for a
- * cache with STOOK_ACCOUNT. The first touch of an object's memory may be a page fault, as with any
- * memory.
+ * cache with STOOK_CACHE_ACCOUNT. The first touch of an object's memory may be a page fault, as
+ * with any memory.
  *
  * A sheaf has one holder at a time. Calls on one sheaf must not overlap, and a handler must not use
  * a sheaf that it interrupted a call on. A thread may hand a sheaf to another thread. Objects taken
@@ -41,22 +41,23 @@ struct stook_sheaf;                     /* opaque */
 
 /*
  * stook_sheaf_prefill() - borrow a sheaf with at least n objects in it
- * @flags: allocation flags. STOOK_ZERO: each object is zeroed when it is taken from the sheaf.
- *         STOOK_THISNODE: all objects are of one node. STOOK_NOWAIT: on_low and reclaim of a cache
- *         with a limit are not called. It has no other effect, because a prefill is charged to no
- *         group. An object is charged when it is taken, whatever the group's limit.
+ * @flags: allocation flags. STOOK_ALLOC_ZERO: each object is zeroed when it is taken from the
+ *         sheaf. STOOK_ALLOC_THISNODE: all objects are of one node. STOOK_ALLOC_NOWAIT: on_low and
+ *         reclaim of a cache with a limit are not called. It has no other effect, because a prefill
+ *         is charged to no group. An object is charged when it is taken, whatever the group's
+ *         limit.
  * @n: objects, 0 to 65534
  *
  * Up to the cache's sheaf capacity the call usually costs about as much as ten allocations, and the
  * sheaf is filled to its capacity: see stook_sheaf_available(). Above it, and always in a cache
  * without sheaves, the sheaf is made for the purpose. It holds n objects exactly, and is taken
- * apart when it is returned. So it is with STOOK_THISNODE on a machine of several nodes. In a cache
- * with a limit a sheaf holds n objects exactly, too. They count as owned from this call on.
+ * apart when it is returned. So it is with STOOK_ALLOC_THISNODE on a machine of several nodes. In a
+ * cache with a limit a sheaf holds n objects exactly, too. They count as owned from this call on.
  * Ownership: the caller's, until stook_sheaf_return().
  * Return: the sheaf, or NULL with errno
- *   EINVAL  cache NULL, n above 65534, an unknown flag, STOOK_ZERO with a constructor
- *   ENOMEM  no memory, or the limit of the cache is met; with STOOK_THISNODE: fewer objects on
- *           that node
+ *   EINVAL  cache NULL, n above 65534, an unknown flag, STOOK_ALLOC_ZERO with a constructor
+ *   ENOMEM  no memory, or the limit of the cache is met; with STOOK_ALLOC_THISNODE: fewer objects
+ *           on that node
  * Threads: MT-safe, signal-safe.
  */
 STOOK_PUBLIC struct stook_sheaf *stook_sheaf_prefill(struct stook_cache *cache, unsigned flags,
@@ -64,15 +65,15 @@ STOOK_PUBLIC struct stook_sheaf *stook_sheaf_prefill(struct stook_cache *cache, 
 
 /*
  * stook_sheaf_refill() - have at least n objects in a sheaf again
- * @flags: as for prefill; they replace the flags given before. STOOK_THISNODE: a sheaf that has an
- *         object of another node is replaced.
+ * @flags: as for prefill; they replace the flags given before. STOOK_ALLOC_THISNODE: a sheaf that
+ *         has an object of another node is replaced.
  * @sheaf: a sheaf of that cache; *sheaf may be replaced by another
  * @n: objects, 0 to 65534; if the sheaf has as many, nothing is filled
  *
  * Return: 0; or
  *   -ENOMEM  no memory, or the limit of the cache is met; the sheaf has what it had, perhaps more
  *   -EINVAL  cache, sheaf or *sheaf NULL, *sheaf not on loan from this cache, n above 65534, an
- *            unknown flag, STOOK_ZERO with a constructor
+ *            unknown flag, STOOK_ALLOC_ZERO with a constructor
  * Threads: MT-safe, signal-safe.
  */
 STOOK_PUBLIC int stook_sheaf_refill(struct stook_cache *cache, unsigned flags,
@@ -89,8 +90,8 @@ STOOK_PUBLIC size_t stook_sheaf_available(const struct stook_sheaf *sheaf);
  * stook_sheaf_alloc() - one object out of a sheaf
  * @cache, @sheaf: a sheaf and its cache. NULL is not tested for: the process ends with SIGSEGV.
  * Ownership: the caller's, until a free.
- * Return: the object, as stook_cache_alloc() returns it, or with its bytes zero (STOOK_ZERO). NULL
- * only if the sheaf is empty; errno is untouched.
+ * Return: the object, as stook_cache_alloc() returns it, or with its bytes zero (STOOK_ALLOC_ZERO).
+ * NULL only if the sheaf is empty; errno is untouched.
  * Threads: signal-safe; see the guarantee above.
  */
 STOOK_PUBLIC void *stook_sheaf_alloc(struct stook_cache *cache, struct stook_sheaf *sheaf);

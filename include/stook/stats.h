@@ -67,9 +67,6 @@ extern "C" {
 /* What a cache has, on all nodes together. */
 struct stook_cache_stats {
         size_t   stats_size;            /* in: sizeof(struct stook_cache_stats) */
-#define STOOK_COUNTER_FIELD(name) uint64_t name;
-        STOOK_COUNTERS(STOOK_COUNTER_FIELD)
-#undef STOOK_COUNTER_FIELD
         char     name[64];              /* as given at creation */
         uint64_t object_size;           /* bytes asked for at creation */
         uint64_t stride;                /* bytes from one object of a slab to the next */
@@ -86,6 +83,11 @@ struct stook_cache_stats {
          * statistics are read; what came between the two is missed by less than a slab's objects
          */
         uint64_t objects_peak;
+        uint64_t reserved[6];           /* 0: room for figures of later releases */
+        /* Later releases have more counters behind these. */
+#define STOOK_COUNTER_FIELD(name) uint64_t name;
+        STOOK_COUNTERS(STOOK_COUNTER_FIELD)
+#undef STOOK_COUNTER_FIELD
 };
 
 /*
@@ -178,7 +180,8 @@ struct stook_totals {
         uint64_t sheaves;               /* sheaves that belong to caches */
         uint64_t caches;                /* living caches */
         uint64_t groups;                /* groups that have not ended */
-        /* Sums over all caches, destroyed ones too. */
+        uint64_t reserved[8];           /* 0: room for figures of later releases */
+        /* Sums over all caches, destroyed ones too. Later releases have more behind these. */
 #define STOOK_COUNTER_FIELD(name) uint64_t name;
         STOOK_COUNTERS(STOOK_COUNTER_FIELD)
 #undef STOOK_COUNTER_FIELD

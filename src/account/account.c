@@ -185,7 +185,7 @@ STOOK_API void *stook_cache_alloc_group(struct stook_cache *cache, unsigned flag
 
         if (!stook_flags_good(cache, flags) || !stook_cache_is_accounted(cache))
                 return refuse();
-        if (flags & STOOK_THISNODE)
+        if (flags & STOOK_ALLOC_THISNODE)
                 how = stook_how_with_node(how, -1);
         return stook_alloc_slow(cache, stook_how_with_group(how, group ? group->id : 0));
 }

@@ -1,7 +1,7 @@
 /*
- * Purpose: the edge (cache/cache_slow.h) of caches made with STOOK_ACCOUNT. A word behind an object
- * says which group it is charged to. Objects are charged when a user gets them and uncharged when
- * the user frees them.
+ * Purpose: the edge (cache/cache_slow.h) of caches made with STOOK_CACHE_ACCOUNT. A word behind an
+ * object says which group it is charged to. Objects are charged when a user gets them and uncharged
+ * when the user frees them.
  * Place: called by the slow calls of cache through stook_account_edge, by prefilled sheaves, frees
  *  by RCU and watch; calls the plain calls of cache, and group.
  *

@@ -16,8 +16,6 @@
 
 /* A flag of ours: one of malloc's caches, or of a heap's. The program does not destroy it. */
 #define STOOK_CACHE_OF_MALLOC (UINT64_C(1) << 63)
-/* Where no index is left, others of the same geometry may share it (create/create.c). */
-#define STOOK_CACHE_PLAIN     (UINT64_C(1) << 62)
 
 /* Of a cache's name, with the 0 at its end. */
 #define STOOK_NAME_BYTES 64
@@ -129,7 +127,7 @@ STOOK_INLINE size_t stook_account_offset(size_t size)
 
 STOOK_INLINE bool stook_cache_is_accounted(const struct stook_cache *cache)
 {
-        return cache->flags & STOOK_ACCOUNT;
+        return cache->flags & STOOK_CACHE_ACCOUNT;
 }
 
 /*
@@ -184,10 +182,9 @@ extern struct stook_heap *stook_cache_heaps[STOOK_CACHES_MAX] STOOK_HIDDEN;
 struct stook_cache_options {
         int capacity;           /* of every cache that has sheaves at all; -1: by its size */
         bool tiny;              /* no sheaves, no empty slabs kept; overrides capacity */
-        int merge;              /* 1: every cache that may; 0: none; -1: those with STOOK_MERGE */
-        bool alone;             /* none is shared because no index is left */
+        int merge;              /* 1: every cache that may; 0: none; -1: as their flags say */
         uint32_t watch;         /* enum stook_watch: of every cache that is made from now on */
-        uint64_t flags;         /* likewise: STOOK_RANDOM_ORDER, or 0 */
+        uint64_t flags;         /* likewise: STOOK_CACHE_RANDOM_ORDER, or 0 */
 };
 extern struct stook_cache_options stook_cache_options;
 
@@ -214,7 +211,7 @@ struct stook_cache_plan {
 };
 
 /*
- * Makes it. The registry mutex is held. @index 0: any. Return: 0; -EINVAL; -ENFILE; -ENOMEM.
+ * Makes it. The registry mutex is held. @index 0: any. Return: 0; -ERANGE; -EAGAIN; -ENOMEM.
  */
 int stook_cache_make(unsigned index, const struct stook_cache_plan *plan,
                      struct stook_cache **made);
@@ -267,7 +264,7 @@ bool stook_registry_is_class(const struct stook_cache *cache);
 
 /* The rest: registry mutex held. */
 /*
- * An index that is free, its memory readable, state MAKING. @index 0: any. Return: 0; -ENFILE;
+ * An index that is free, its memory readable, state MAKING. @index 0: any. Return: 0; -EAGAIN;
  * -ENOMEM.
  */
 int stook_registry_take(unsigned index, struct stook_cache **cache);

@@ -73,14 +73,14 @@ static uint64_t how_of(unsigned flags, int node)
 {
         uint64_t how = STOOK_HOW_ERRNO | flags;
 
-        return node >= 0 || (flags & STOOK_THISNODE) ? stook_how_with_node(how, node) : how;
+        return node >= 0 || (flags & STOOK_ALLOC_THISNODE) ? stook_how_with_node(how, node) : how;
 }
 
 STOOK_API void *stook_cache_alloc_flags(struct stook_cache *cache, unsigned flags)
 {
         if (STOOK_UNLIKELY(!stook_flags_good(cache, flags)))
                 return refuse();
-        return flags & STOOK_THISNODE ? stook_alloc_slow(cache, how_of(flags, -1))
+        return flags & STOOK_ALLOC_THISNODE ? stook_alloc_slow(cache, how_of(flags, -1))
                                       : pop_or_slow(cache, STOOK_HOW_ERRNO | flags);
 }
 

@@ -34,7 +34,7 @@ unsigned stook_cache_default_capacity(size_t stride)
 
 static bool has_no_sheaves(const struct stook_cache_plan *plan)
 {
-        return (plan->flags & STOOK_NO_SHEAVES) || stook_cache_options.tiny ||
+        return (plan->flags & STOOK_CACHE_NO_SHEAVES) || stook_cache_options.tiny ||
                (plan->watch & STOOK_WATCH_DEBUG);
 }
 
@@ -62,7 +62,7 @@ static enum stook_edge edge_of(const struct stook_cache *cache)
 /*
  * Where the cache's sheaves are: at the line of its index, or, if it is accounted or watched, at
  * the line of a second index. And where inlined calls look (see account/account.h). Return: 0;
- * -ENFILE; -ENOMEM.
+ * -EAGAIN; -ENOMEM.
  */
 static int choose_line(struct stook_cache *cache)
 {
@@ -94,9 +94,9 @@ static size_t place_words(const struct stook_cache_plan *plan, uint32_t *hidden_
 {
         size_t bytes = plan->size;
 
-        if (plan->flags & STOOK_ACCOUNT)
+        if (plan->flags & STOOK_CACHE_ACCOUNT)
                 bytes = stook_account_offset(plan->size) + STOOK_ACCOUNT_BYTES;
-        if (plan->flags & STOOK_RCU) {
+        if (plan->flags & STOOK_CACHE_RCU) {
                 *hidden_offset = (uint32_t)stook_account_offset(bytes);
                 bytes = *hidden_offset + sizeof(struct stook_link);
         }
@@ -130,9 +130,9 @@ static int make_slabs(struct stook_cache *cache, const struct stook_cache_plan *
                 .object_size = place_words(plan, hidden_offset),
                 .align = plan->align,
                 .slab_objects = plan->slab_objects,
-                .random_order = cache->flags & STOOK_RANDOM_ORDER,
+                .random_order = cache->flags & STOOK_CACHE_RANDOM_ORDER,
                 .keep_none = stook_cache_options.tiny,
-                .give_later = plan->flags & STOOK_TYPESAFE_BY_RCU ? give_later : NULL,
+                .give_later = plan->flags & STOOK_CACHE_TYPESAFE_BY_RCU ? give_later : NULL,
                 .ctor = plan->ctor,
                 .ctor_data = plan->ctor_data,
                 .dtor = plan->dtor,
@@ -144,7 +144,7 @@ static int make_slabs(struct stook_cache *cache, const struct stook_cache_plan *
         if (STOOK_UNLIKELY(plan->debug) &&
             !stook_watch_duties.make(cache, plan->debug, *hidden_offset, &args))
                 return -ENOMEM;
-        return stook_special_init(&cache->slabs, &args, plan->flags & STOOK_HUGE_PAGES,
+        return stook_special_init(&cache->slabs, &args, plan->flags & STOOK_CACHE_HUGE_PAGES,
                                   &plan->memory);
 }
 
@@ -188,7 +188,7 @@ static void set_limit(struct stook_cache *cache, const struct stook_limit *limit
                 __atomic_store_n(&stook_caches_reclaim, true, __ATOMIC_RELAXED);
 }
 
-/* The layers' parts, from the slabs upwards. Return: 0; -EINVAL; -ENFILE; -ENOMEM. */
+/* The layers' parts, from the slabs upwards. Return: 0; -ERANGE; -EAGAIN; -ENOMEM. */
 static int make_parts(struct stook_cache *cache, const struct stook_cache_plan *plan)
 {
         uint32_t hidden_offset = 0;

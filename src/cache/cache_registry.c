@@ -169,7 +169,7 @@ int stook_registry_take(unsigned index, struct stook_cache **taken)
                 if (next)
                         index = stook_caches_used;
                 if (index >= room)
-                        return -ENFILE;
+                        return -EAGAIN;
                 if (!commit_through(index))
                         return -ENOMEM;
                 cache = stook_cache_at(index);

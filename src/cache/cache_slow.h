@@ -34,10 +34,10 @@
 /* How an object is wanted, or freed: one word, so that it takes one register. */
 enum {
         /* The public flags (stook/cache.h). */
-        STOOK_HOW_ZERO     = STOOK_ZERO,
-        STOOK_HOW_THISNODE = STOOK_THISNODE,
-        STOOK_HOW_NOWAIT   = STOOK_NOWAIT,
-        STOOK_HOW_NOLOCK   = STOOK_NOLOCK,
+        STOOK_HOW_ZERO     = STOOK_ALLOC_ZERO,
+        STOOK_HOW_THISNODE = STOOK_ALLOC_THISNODE,
+        STOOK_HOW_NOWAIT   = STOOK_ALLOC_NOWAIT,
+        STOOK_HOW_NOLOCK   = STOOK_ALLOC_NOLOCK,
         STOOK_HOW_READERS  = 1 << 7,    /* a free: by RCU, and readers have left */
         STOOK_HOW_ASKED    = 1 << 8,    /* objects were asked back: not once more */
         STOOK_HOW_NODE     = 1 << 9,    /* the word says from which node */
@@ -108,7 +108,7 @@ STOOK_INLINE uint64_t stook_how_without_size(uint64_t how)
 STOOK_INLINE bool stook_flags_good(const struct stook_cache *or_null, unsigned flags)
 {
         return or_null && !(flags & ~(unsigned)STOOK_HOW_FLAGS) &&
-               !((flags & STOOK_ZERO) && or_null->ctor);
+               !((flags & STOOK_ALLOC_ZERO) && or_null->ctor);
 }
 
 /*

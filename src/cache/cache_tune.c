@@ -24,14 +24,14 @@
 #include "os/os.h"
 #include "report/report.h"
 
-static bool is_valid(int value, int most)
+static bool is_valid(unsigned value, unsigned most)
 {
-        return value >= -1 && value <= most;
+        return value <= most || value == STOOK_NONE;
 }
 
-static unsigned or_as_it_is(int wanted, unsigned now)
+static unsigned or_as_it_is(unsigned wanted, unsigned now)
 {
-        return wanted < 0 ? now : (unsigned)wanted;
+        return wanted == STOOK_NONE ? 0 : wanted ? wanted : now;
 }
 
 static bool are_valid(const struct stook_tuning *tuning)
@@ -44,7 +44,7 @@ static bool are_valid(const struct stook_tuning *tuning)
 
 static bool may_have_sheaves(const struct stook_cache *cache)
 {
-        return !(cache->flags & STOOK_NO_SHEAVES) && !stook_cache_options.tiny &&
+        return !(cache->flags & STOOK_CACHE_NO_SHEAVES) && !stook_cache_options.tiny &&
                !(cache->watch & STOOK_WATCH_DEBUG);
 }
 
@@ -55,7 +55,8 @@ static int tune(struct stook_cache *cache, const struct stook_tuning *tuning)
         unsigned capacity, full, empty;
         bool evacuated;
 
-        if (tuning->sheaf_capacity > 0 && !may_have_sheaves(cache))
+        if (tuning->sheaf_capacity && tuning->sheaf_capacity != STOOK_NONE &&
+            !may_have_sheaves(cache))
                 return -ENOTSUP;
         capacity = or_as_it_is(tuning->sheaf_capacity, stook_barns_capacity(barns));
         full = or_as_it_is(tuning->barn_full, barns->full_wanted);

@@ -30,8 +30,8 @@ enum stook_watch {
 
 /* The debug modes that a cache may be made with (<stook/debug.h>). */
 #define STOOK_DEBUG_FLAGS \
-        (STOOK_DEBUG_F | STOOK_DEBUG_Z | STOOK_DEBUG_P | STOOK_DEBUG_U | STOOK_DEBUG_T | \
-         STOOK_DEBUG_A | STOOK_DEBUG_Q)
+        (STOOK_CACHE_CHECK | STOOK_CACHE_RED_ZONE | STOOK_CACHE_POISON | STOOK_CACHE_STORE_USER | \
+         STOOK_CACHE_TRACE | STOOK_CACHE_MAY_FAIL | STOOK_CACHE_QUARANTINE)
 
 /* Are the sheaves of a cache at the line of a second index? */
 STOOK_INLINE bool stook_watch_wants_line(uint32_t watch)

@@ -15,11 +15,11 @@
 #include "report/report.h"
 
 #define FLAGS_HERE \
-        (STOOK_HWCACHE_ALIGN | STOOK_MERGE | STOOK_DEBUG_FLAGS | FLAGS_ALONE)
+        (STOOK_CACHE_HWCACHE_ALIGN | STOOK_CACHE_MERGE | STOOK_DEBUG_FLAGS | FLAGS_ALONE)
 /* Of caches that are not merged. */
 #define FLAGS_ALONE \
-        (STOOK_NO_SHEAVES | STOOK_RANDOM_ORDER | STOOK_RCU | STOOK_ACCOUNT | \
-         STOOK_TYPESAFE_BY_RCU | STOOK_HUGE_PAGES)
+        (STOOK_CACHE_NO_SHEAVES | STOOK_CACHE_RANDOM_ORDER | STOOK_CACHE_RCU | \
+         STOOK_CACHE_ACCOUNT | STOOK_CACHE_TYPESAFE_BY_RCU | STOOK_CACHE_HUGE_PAGES)
 
 /* Bytes up to which natural alignment grows with the size: what malloc promises too. */
 #define NATURAL_ALIGN_MAX 16
@@ -34,7 +34,7 @@ static size_t natural_align(size_t size, uint64_t flags)
                 align = sizeof(void *);
         if (align > NATURAL_ALIGN_MAX)
                 align = NATURAL_ALIGN_MAX;
-        if (flags & STOOK_HWCACHE_ALIGN) {
+        if (flags & STOOK_CACHE_HWCACHE_ALIGN) {
                 size_t line = STOOK_CACHELINE;
 
                 /* Objects that fit twice into a line need not have one each. */
@@ -47,7 +47,7 @@ static size_t natural_align(size_t size, uint64_t flags)
 
 static bool barn_limit_good(unsigned wanted)
 {
-        return wanted <= STOOK_BARN_LIMIT_MAX || wanted == UINT_MAX;
+        return wanted <= STOOK_BARN_LIMIT_MAX || wanted == STOOK_NONE;
 }
 
 /* What the caller knows of the arguments; the rest is 0. False: a size of no release. */
@@ -77,18 +77,19 @@ static int check(const char *name, size_t size, const struct stook_cache_args *a
                 return -EINVAL;
         if ((args->rcu && !stook_rcu_is_usable(args->rcu)) || (args->dtor && !args->ctor))
                 return -EINVAL;
-        if ((args->on_low && args->low >= args->limit) || (args->memory_out && !args->memory_in))
+        if ((args->on_low && args->low_objects >= args->limit_objects) ||
+            (args->memory_out && !args->memory_in))
                 return -EINVAL;
-        if ((args->flags & ~FLAGS_HERE) ||
-            ((args->dtor || args->memory_in) && (args->flags & STOOK_TYPESAFE_BY_RCU)))
+        if (args->flags & ~FLAGS_HERE)
+                return -EINVAL;
+        if ((args->dtor || args->memory_in) && (args->flags & STOOK_CACHE_TYPESAFE_BY_RCU))
                 return -ENOTSUP;
-        return size > STOOK_OBJECT_MAX ? -E2BIG : 0;
+        return size > STOOK_OBJECT_MAX ? -ERANGE : 0;
 }
 
-/* args: 0 means the default, UINT_MAX none */
 static unsigned barn_limit(unsigned wanted, unsigned by_default)
 {
-        return wanted == UINT_MAX ? 0 : wanted ? wanted : by_default;
+        return wanted == STOOK_NONE ? 0 : wanted ? wanted : by_default;
 }
 
 /* ---- merging ---- */
@@ -103,36 +104,23 @@ static bool is_plain(const struct stook_cache_plan *plan)
 
 static bool may_merge(const struct stook_cache_plan *plan)
 {
-        bool asked = plan->flags & STOOK_MERGE;
+        bool asked = plan->flags & STOOK_CACHE_MERGE;
 
         return (stook_cache_options.merge < 0 ? asked : stook_cache_options.merge) &&
                is_plain(plan);
 }
 
-/* A living cache of the same geometry that has this flag. */
-static struct stook_cache *same_geometry(const struct stook_cache_plan *plan, uint64_t flag)
+/* A living cache of the same geometry that may be shared. */
+static struct stook_cache *same_geometry(const struct stook_cache_plan *plan)
 {
         size_t stride = (plan->size + plan->align - 1) & ~(plan->align - 1);
         struct stook_cache *cache = NULL;
 
         while ((cache = stook_registry_next(cache)))
-                if ((cache->flags & flag) && cache->slabs.stride == stride &&
+                if ((cache->flags & STOOK_CACHE_MERGE) && cache->slabs.stride == stride &&
                     cache->align % plan->align == 0)
                         return cache;
         return NULL;
-}
-
-/*
- * No index is left. A plain cache then shares one, as if both had asked for it. Not where hardening
- * is on, for there a cache keeps its objects apart from those of others; and not where STOOK_MERGE
- * says that none is shared.
- */
-static struct stook_cache *last_resort(const struct stook_cache_plan *plan)
-{
-        if (!(plan->flags & STOOK_CACHE_PLAIN) || !stook_cache_options.merge ||
-            stook_cache_options.alone)
-                return NULL;
-        return same_geometry(plan, STOOK_CACHE_PLAIN);
 }
 
 /* One more user of @cache. 0; -ENOMEM. */
@@ -149,21 +137,12 @@ static int share(struct stook_cache *cache, const struct stook_cache_plan *plan)
 /* Registry mutex held. */
 static int share_or_make(const struct stook_cache_plan *plan, struct stook_cache **result)
 {
-        struct stook_cache *cache = NULL;
-        int error = 0;
-
-        if (plan->flags & STOOK_MERGE)
-                cache = same_geometry(plan, STOOK_MERGE);
-        if (!cache) {
-                error = stook_cache_make(0, plan, result);
-                if (error != -ENFILE)
-                        return error;
-                cache = last_resort(plan);
+        if (plan->flags & STOOK_CACHE_MERGE) {
+                *result = same_geometry(plan);
+                if (*result)
+                        return share(*result, plan);
         }
-        if (cache)
-                error = share(cache, plan);
-        *result = cache;
-        return error;
+        return stook_cache_make(0, plan, result);
 }
 
 /* ---- the call ---- */
@@ -190,7 +169,8 @@ static void make_plan(struct stook_cache_plan *plan, const char *name, size_t si
                         .in = args->memory_in, .out = args->memory_out, .data = args->memory_data,
                 },
                 .limit = {
-                        .most = args->limit, .low = args->low, .on_low = args->on_low,
+                        .most = args->limit_objects, .low = args->low_objects,
+                        .on_low = args->on_low,
                         .reclaim = args->reclaim, .data = args->limit_data,
                 },
                 .rcu = args->rcu,
@@ -199,14 +179,12 @@ static void make_plan(struct stook_cache_plan *plan, const char *name, size_t si
                 plan->align = args->align;
         plan->watch = stook_watch_duties.wanted(name, plan->flags & STOOK_DEBUG_FLAGS,
                                                 &plan->debug) |
-                      (args->limit ? STOOK_WATCH_LIMIT : 0);
+                      (args->limit_objects ? STOOK_WATCH_LIMIT : 0);
         /* From here on the flag says that the cache is shared, by its flags or by the option. */
         if (may_merge(plan))
-                plan->flags |= STOOK_MERGE;
+                plan->flags |= STOOK_CACHE_MERGE;
         else
-                plan->flags &= ~STOOK_MERGE;
-        if (is_plain(plan))
-                plan->flags |= STOOK_CACHE_PLAIN;
+                plan->flags &= ~STOOK_CACHE_MERGE;
 }
 
 STOOK_API struct stook_cache *stook_cache_create(const char *name, size_t size,

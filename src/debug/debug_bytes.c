@@ -48,7 +48,7 @@ void stook_debug_fill_zones(const struct stook_debug *debug, void *object, size_
         uint8_t *start = object;
         struct piece pieces[2];
 
-        if (!(debug->flags & STOOK_DEBUG_Z))
+        if (!(debug->flags & STOOK_CACHE_RED_ZONE))
                 return;
         right_zone(debug, bytes, true, pieces);
         memset(start - debug->left, byte, debug->left);
@@ -70,7 +70,7 @@ static bool zones_are_whole(const struct stook_debug *debug, const void *object,
         const uint8_t *start = object;
         struct piece pieces[2];
 
-        if (!(debug->flags & STOOK_DEBUG_Z))
+        if (!(debug->flags & STOOK_CACHE_RED_ZONE))
                 return true;
         right_zone(debug, bytes, hidden, pieces);
         for (unsigned i = 0; i < 2; i++) {

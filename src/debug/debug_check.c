@@ -26,7 +26,7 @@ static void add_tracks(const struct stook_debug *debug, const void *object,
                 return;
         if (stook_debug_bytes(debug, object) <= debug->object_bytes)
                 about->requested_bytes = stook_debug_bytes(debug, object);
-        if (!(debug->flags & STOOK_DEBUG_U))
+        if (!(debug->flags & STOOK_CACHE_STORE_USER))
                 return;
         about->allocated = or_null(&tail->tracks[0]);
         /* A free by RCU that was undone has left its track. */

@@ -20,13 +20,13 @@ static size_t pages_of(size_t bytes, size_t align)
 
 static size_t tail_bytes(uint64_t flags)
 {
-        return flags & STOOK_DEBUG_U ? sizeof(struct stook_debug_tail) : STOOK_TAIL_BYTES;
+        return flags & STOOK_CACHE_STORE_USER ? sizeof(struct stook_debug_tail) : STOOK_TAIL_BYTES;
 }
 
 /* Those of V have no content: they are closed. */
 static bool has_zones(uint64_t flags)
 {
-        return flags & (STOOK_DEBUG_Z | STOOK_DEBUG_V);
+        return flags & (STOOK_CACHE_RED_ZONE | STOOK_DEBUG_V);
 }
 
 /* Bytes behind the words, without the room that alignment leaves. */
@@ -41,7 +41,8 @@ static uint64_t without_more_pages(uint64_t flags, size_t words_end, size_t alig
         if (!(flags & STOOK_DEBUG_O) ||
             pages_of(words_end + behind(flags), align) == pages_of(words_end, align))
                 return flags;
-        return flags & ~(uint64_t)(STOOK_DEBUG_Z | STOOK_DEBUG_U | STOOK_DEBUG_P);
+        return flags & ~(uint64_t)(STOOK_CACHE_RED_ZONE | STOOK_CACHE_STORE_USER |
+                                   STOOK_CACHE_POISON);
 }
 
 size_t stook_debug_init(struct stook_debug *debug, const struct stook_debug_args *args)
@@ -58,7 +59,7 @@ size_t stook_debug_init(struct stook_debug *debug, const struct stook_debug_args
                 .words_end = words_end, .hidden = args->hidden,
                 .tail = words_end + (zones ? ZONE_BYTES : 0),
                 .accounted = args->accounted,
-                .poisons = (flags & STOOK_DEBUG_P) && !args->stable && !args->ctor,
+                .poisons = (flags & STOOK_CACHE_POISON) && !args->stable && !args->ctor,
                 .closes = (flags & STOOK_DEBUG_V) && !args->stable,
                 .ctor = args->ctor, .ctor_data = args->ctor_data, .dtor = args->dtor,
         };
@@ -80,7 +81,8 @@ void stook_debug_init_large(struct stook_debug *debug, uint64_t flags, const voi
 
         *debug = (struct stook_debug){
                 .flags = flags, .name = STOOK_DEBUG_LARGE, .words = tail, .words_end = tail,
-                .tail = tail, .poisons = flags & STOOK_DEBUG_P, .closes = flags & STOOK_DEBUG_V,
+                .tail = tail, .poisons = flags & STOOK_CACHE_POISON,
+                .closes = flags & STOOK_DEBUG_V,
         };
         if (made)
                 requested = stook_debug_is_state(stook_debug_state(debug, made))

@@ -50,7 +50,7 @@
 /* A memory checker is told of each object (process/checker.h): caches that have no other mode. */
 #define STOOK_DEBUG_V (UINT64_C(1) << 24)
 /* With it: a late use finds no new user, and sizes are known. */
-#define STOOK_DEBUG_CHECKED (STOOK_DEBUG_V | STOOK_DEBUG_Q | STOOK_DEBUG_F)
+#define STOOK_DEBUG_CHECKED (STOOK_DEBUG_V | STOOK_CACHE_QUARANTINE | STOOK_CACHE_CHECK)
 /* The name of large objects, as of a cache. */
 #define STOOK_DEBUG_LARGE "malloc-large"
 

@@ -93,7 +93,7 @@ enum { ALLOCATED, FREED };
 
 static void track(const struct stook_debug *debug, void *object, int what)
 {
-        if (debug->flags & STOOK_DEBUG_U)
+        if (debug->flags & STOOK_CACHE_STORE_USER)
                 stook_tail(debug, object)->tracks[what] = (struct stook_report_track){
                         .thread = stook_process_thread_id(),
                         .stack = stook_stack_here(0),
@@ -115,7 +115,7 @@ static STOOK_COLD void tell_trace(const struct stook_debug *debug, const char *w
 static void trace(const struct stook_debug *debug, const char *what, const void *object,
                   size_t bytes)
 {
-        if (STOOK_UNLIKELY(debug->flags & STOOK_DEBUG_T))
+        if (STOOK_UNLIKELY(debug->flags & STOOK_CACHE_TRACE))
                 tell_trace(debug, what, object, bytes);
 }
 
@@ -127,7 +127,8 @@ static uint64_t group_word(const struct stook_debug *debug, const void *object)
 static void clear_tail(const struct stook_debug *debug, void *object)
 {
         memset(stook_tail(debug, object), 0,
-               debug->flags & STOOK_DEBUG_U ? sizeof(struct stook_debug_tail) : STOOK_TAIL_BYTES);
+               debug->flags & STOOK_CACHE_STORE_USER ? sizeof(struct stook_debug_tail)
+                                                      : STOOK_TAIL_BYTES);
 }
 
 /* ---- made, allocated ---- */
@@ -176,7 +177,7 @@ static void hand_out(const struct stook_debug *debug, void *object, size_t bytes
         stook_debug_fill_zones(debug, object, bytes, STOOK_BYTE_LIVE);
         track(debug, object, ALLOCATED);
         /* A fault that is found when the object is freed is not the work of its user before. */
-        if (debug->flags & STOOK_DEBUG_U)
+        if (debug->flags & STOOK_CACHE_STORE_USER)
                 stook_tail(debug, object)->tracks[FREED].thread = 0;
         stook_debug_tell_alloc(debug, object);
         stook_debug_set_state(debug, object, STOOK_STATE_LIVE);
@@ -273,7 +274,7 @@ static bool is_good(const struct stook_debug *debug, void *object, struct stook_
 
         if (STOOK_UNLIKELY(!stook_debug_live_is_whole(debug, object, how.waited, &wrong)))
                 return isolate(debug, object, &wrong, "found when the object was freed");
-        if (how.has_size && (debug->flags & STOOK_DEBUG_F) &&
+        if (how.has_size && (debug->flags & STOOK_CACHE_CHECK) &&
             STOOK_UNLIKELY(how.bytes != stook_debug_bytes(debug, object)))
                 return refuse_size(debug, object, how.bytes);
         return true;
@@ -282,7 +283,7 @@ static bool is_good(const struct stook_debug *debug, void *object, struct stook_
 enum stook_debug_freed stook_debug_free(const struct stook_debug *debug, void *object,
                                         struct stook_debug_free how)
 {
-        bool waits = debug->flags & STOOK_DEBUG_Q;
+        bool waits = debug->flags & STOOK_CACHE_QUARANTINE;
 
         if (!begin_free(debug, object, how.waited ? STOOK_STATE_WAITING : STOOK_STATE_LIVE) ||
             !is_good(debug, object, how))

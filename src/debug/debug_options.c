@@ -20,7 +20,8 @@
 #define VARIABLE "STOOK_DEBUG"
 #define TEXT_MAX 1024
 #define NAMES_MAX 64                    /* names that are told at exit; arbitrary */
-#define DEFAULT_MODES (STOOK_DEBUG_F | STOOK_DEBUG_Z | STOOK_DEBUG_P | STOOK_DEBUG_U)
+#define DEFAULT_MODES (STOOK_CACHE_CHECK | STOOK_CACHE_RED_ZONE | STOOK_CACHE_POISON | \
+                       STOOK_CACHE_STORE_USER)
 /* Enough for a pause between a free and a late write in most programs. Arbitrary. */
 #define QUARANTINE_BYTES ((uint64_t)1 << 20)
 /* Memory checkers have as much for malloc's objects, or more. */
@@ -39,9 +40,9 @@ static const struct {
         char letter;
         uint64_t flag;
 } modes[] = {
-        { 'F', STOOK_DEBUG_F }, { 'Z', STOOK_DEBUG_Z }, { 'P', STOOK_DEBUG_P },
-        { 'U', STOOK_DEBUG_U }, { 'T', STOOK_DEBUG_T }, { 'A', STOOK_DEBUG_A },
-        { 'O', STOOK_DEBUG_O }, { 'Q', STOOK_DEBUG_Q },
+        { 'F', STOOK_CACHE_CHECK }, { 'Z', STOOK_CACHE_RED_ZONE }, { 'P', STOOK_CACHE_POISON },
+        { 'U', STOOK_CACHE_STORE_USER }, { 'T', STOOK_CACHE_TRACE }, { 'A', STOOK_CACHE_MAY_FAIL },
+        { 'O', STOOK_DEBUG_O }, { 'Q', STOOK_CACHE_QUARANTINE },
 };
 
 static uint64_t flag_of(char letter)
@@ -97,7 +98,7 @@ static bool read_letters(const char **at, uint64_t *flags)
                 uint64_t flag = flag_of(*(*at)++);
 
                 *flags |= flag;
-                if (!flag || (flag == STOOK_DEBUG_Q && **at == '=' && !read_bytes(at)))
+                if (!flag || (flag == STOOK_CACHE_QUARANTINE && **at == '=' && !read_bytes(at)))
                         return false;
         }
         return true;

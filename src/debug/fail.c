@@ -106,7 +106,7 @@ static bool take_a_time(void)
 static STOOK_COLD void tell(const char *name, size_t bytes)
 {
         struct stook_report_about about = {
-                .fault = STOOK_FAULT_ON_PURPOSE, .cache_name = name, .requested_bytes = bytes,
+                .fault = STOOK_FAULT_INJECTED, .cache_name = name, .requested_bytes = bytes,
         };
         char detail[48];
 

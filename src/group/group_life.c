@@ -75,7 +75,7 @@ static bool commit_through(uint32_t id)
         return true;
 }
 
-/* Return: 0; -ENFILE; -ENOMEM. */
+/* Return: 0; -EAGAIN; -ENOMEM. */
 static int take_id(uint16_t *id)
 {
         if (free_ids) {
@@ -84,7 +84,7 @@ static int take_id(uint16_t *id)
                 return 0;
         }
         if (stook_groups_bound > STOOK_GROUPS_MAX)
-                return -ENFILE;
+                return -EAGAIN;
         if (!commit_through(stook_groups_bound))
                 return -ENOMEM;
         *id = (uint16_t)stook_groups_bound;
@@ -336,15 +336,16 @@ STOOK_API int stook_group_get_stats(const struct stook_group *group,
         return 0;
 }
 
-STOOK_API void stook_group_on_limit(struct stook_group *group,
-                                    void (*callback)(struct stook_group *group, size_t wanted,
-                                                     void *data),
-                                    void *data)
+STOOK_API int stook_group_on_limit(struct stook_group *group,
+                                   void (*callback)(struct stook_group *group, size_t wanted,
+                                                    void *data),
+                                   void *data)
 {
         if (!group)
-                return;
+                return -EINVAL;
         group->on_limit_data = data;
         group->on_limit = callback;
+        return 0;
 }
 
 /* The lists of a holder that is gone, from the groups' states. */

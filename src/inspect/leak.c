@@ -58,7 +58,7 @@ static void collect_all(const struct stook_leak *leak, struct stook_leaks *leaks
 
         while ((cache = stook_registry_next(cache))) {
                 collect.cache = cache;
-                if (stook_cache_debug(cache)->flags & STOOK_DEBUG_U)
+                if (stook_cache_debug(cache)->flags & STOOK_CACHE_STORE_USER)
                         stook_slabs_for_each_out(&cache->slabs, collect_object, &collect);
         }
         for (size_t i = 0; i < leak->larges; i++) {
@@ -86,7 +86,7 @@ static bool is_any_tracked(void)
         struct stook_cache *cache = NULL;
 
         while ((cache = stook_registry_next(cache)))
-                if (stook_cache_debug(cache)->flags & STOOK_DEBUG_U)
+                if (stook_cache_debug(cache)->flags & STOOK_CACHE_STORE_USER)
                         return true;
         return false;
 }
@@ -109,7 +109,7 @@ static STOOK_NOINLINE int64_t check(void)
         return stook_process_copy_answer(pid, pipe, &answer, sizeof(answer)) ? answer : -EIO;
 }
 
-STOOK_API long stook_leak_check(void)
+STOOK_API int stook_leak_check(void)
 {
         bool tracked;
 
@@ -120,7 +120,7 @@ STOOK_API long stook_leak_check(void)
                 return -EDEADLK;
         tracked = is_any_tracked();
         stook_registry_unlock();
-        return tracked ? (long)check() : -ENODATA;
+        return tracked ? check() : -ENODATA;
 }
 
 /* The environment may be another one at exit. */

@@ -37,7 +37,7 @@
 
 static bool has_tracks(const struct stook_cache *cache)
 {
-        return stook_cache_debug(cache)->flags & STOOK_DEBUG_U;
+        return stook_cache_debug(cache)->flags & STOOK_CACHE_STORE_USER;
 }
 
 struct stook_debug_tail *stook_leak_tail(const struct stook_cache *cache, const void *object)

@@ -46,6 +46,7 @@ void stook_snapshot_cache(const struct stook_cache *cache, const struct stook_sh
         stats->alloc_fastpath += sums->pops;
         stats->free_fastpath += sums->pushes;
         stats->free_rcu_sheaf += sums->rcu;
+        memset(stats->reserved, 0, sizeof(stats->reserved));
         memset(stats->name, 0, sizeof(stats->name));
         strcpy(stats->name, stook_cache_name(cache));
         stats->object_size = stook_cache_object_size(cache);

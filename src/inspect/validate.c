@@ -327,7 +327,7 @@ STOOK_API int stook_validate_all(void)
 
 /* ---- at exit ---- */
 
-#define HAS_BYTES_TO_CHECK (STOOK_DEBUG_Z | STOOK_DEBUG_P)
+#define HAS_BYTES_TO_CHECK (STOOK_CACHE_RED_ZONE | STOOK_CACHE_POISON)
 
 static bool has_bytes_to_check(const struct stook_cache *cache)
 {

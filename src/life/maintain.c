@@ -103,16 +103,15 @@ unsigned stook_maintain_round(void)
         return work + stook_pages_age();
 }
 
-STOOK_API int stook_maintain(void)
+STOOK_API void stook_maintain(void)
 {
         if (!stook_gate_start())
-                return 0;
+                return;
         stook_gate_check();
         stook_maintenance_revive();
         stook_maintain_round();
         /* Not in the thread: an RCU implementation may know only threads that registered. */
         stook_rcu_maintain();
-        return 0;
 }
 
 /* ---- the thread ---- */

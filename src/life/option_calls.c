@@ -214,7 +214,7 @@ STOOK_API int stook_option_set(const char *name, const char *value)
         return error;
 }
 
-STOOK_API int stook_option_each(int (*each)(const struct stook_option *option, void *data),
+STOOK_API int stook_option_for_each(int (*each)(const struct stook_option *option, void *data),
                                 void *data)
 {
         struct stook_option option;

@@ -60,13 +60,19 @@ void stook_root_start(void)
 
 /* ---- requests ---- */
 
+/* @asked: a number of a request. Return: that of a struct stook_tuning. */
+static unsigned setting(int32_t asked)
+{
+        return asked < 0 ? 0 : asked ? (unsigned)asked : STOOK_NONE;
+}
+
 static int tune(const struct stook_request *request)
 {
         struct stook_tuning tuning = {
                 .tuning_size = sizeof(tuning),
-                .sheaf_capacity = request->sheaf_capacity,
-                .barn_full = request->barn_full,
-                .barn_empty = request->barn_empty,
+                .sheaf_capacity = setting(request->sheaf_capacity),
+                .barn_full = setting(request->barn_full),
+                .barn_empty = setting(request->barn_empty),
         };
 
         if (request->sum != stook_request_sum(request))

@@ -61,7 +61,7 @@ struct stook_request {
         uint64_t born;                  /* of the cache; R2 */
         uint32_t process;               /* R1 */
         uint32_t cache_index;
-        /* As in struct stook_tuning: -1: as it is. */
+        /* 0: none; -1: as it is. */
         int32_t  sheaf_capacity, barn_full, barn_empty;
         uint32_t sum;                   /* stook_request_sum() */
         /* From here on the process writes. */

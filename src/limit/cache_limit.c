@@ -238,13 +238,14 @@ void stook_limit_give(struct stook_cache *cache, size_t n)
                                               __ATOMIC_RELAXED, __ATOMIC_RELAXED));
 }
 
-STOOK_API int stook_cache_set_limit(struct stook_cache *cache, size_t limit)
+STOOK_API int stook_cache_set_limit(struct stook_cache *cache, size_t limit_objects)
 {
-        if (!cache || !limit || stook_cache_is_destroyed(cache))
+        if (!cache || stook_cache_is_destroyed(cache))
                 return -EINVAL;
         if (!stook_cache_is_limited(cache))
                 return -ENOTSUP;
-        __atomic_store_n(&stook_cache_seldom(cache)->limit.most, limit, __ATOMIC_RELAXED);
+        __atomic_store_n(&stook_cache_seldom(cache)->limit.most,
+                         limit_objects ? limit_objects : SIZE_MAX, __ATOMIC_RELAXED);
         return 0;
 }
 

@@ -148,7 +148,7 @@ struct stook_cache *stook_class_create(unsigned class, enum stook_class_kind kin
                 .align = watch ? stook_class_align(class) : 16,
                 .capacity = capacity,
                 .full_limit = full,
-                .flags = charged ? STOOK_ACCOUNT : 0,
+                .flags = charged ? STOOK_CACHE_ACCOUNT : 0,
                 .watch = watch,
                 .debug = debug,
         });

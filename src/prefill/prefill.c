@@ -44,7 +44,7 @@ static bool arguments_good(const struct stook_cache *cache, unsigned flags, size
 /* All objects of the sheaf are to be of the node that this thread runs on. */
 static bool is_one_node(unsigned flags)
 {
-        return STOOK_UNLIKELY(flags & STOOK_THISNODE) && stook_slots_by_node;
+        return STOOK_UNLIKELY(flags & STOOK_ALLOC_THISNODE) && stook_slots_by_node;
 }
 
 static bool is_all_of_node(const struct stook_sheaf *sheaf, unsigned node)
@@ -59,7 +59,7 @@ static unsigned loan_terms(const struct stook_cache *cache, unsigned flags)
 {
         unsigned terms = stook_cache_is_accounted(cache) || cache->watch ? STOOK_LOAN_LIBRARY : 0;
 
-        return flags & STOOK_ZERO ? terms | STOOK_LOAN_LIBRARY | STOOK_LOAN_ZERO : terms;
+        return flags & STOOK_ALLOC_ZERO ? terms | STOOK_LOAN_LIBRARY | STOOK_LOAN_ZERO : terms;
 }
 
 /* The slot's spare, if it can hold @n. */

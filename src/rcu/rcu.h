@@ -116,7 +116,7 @@ void stook_rcu_submit_deferred(void);
  */
 void stook_rcu_give_span(struct stook_rcu_cache *cache, struct stook_span *span);
 
-/* At start: the limit in bytes that stook_rcu_limit(0) sets. */
+/* At start: the limit in bytes that stook_rcu_set_limit(0) sets. */
 void stook_rcu_set_default_limit(uint64_t bytes);
 /*
  * When the first implementation comes, if that was not said: an eighth of the memory there is.

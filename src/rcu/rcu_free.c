@@ -3,8 +3,8 @@
  * in one critical section. The free that fills the sheaf takes it off the slot and submits it.
  *
  * Objects that find no sheaf wait on a chain of their cache, linked by the hidden word that
- * STOOK_RCU gives them. One batch of the chain at a time waits for a grace period. What comes later
- * is the next batch.
+ * STOOK_CACHE_RCU gives them. One batch of the chain at a time waits for a grace period. What comes
+ * later is the next batch.
  *
  * Place: called by cache, which has proved what the object is; calls slot, barn for sheaves, and
  * slab. The chain is called by rcu_barrier.c, too.

@@ -7,10 +7,10 @@
  * sheaf's header, which nothing else uses while the sheaf waits. Afterwards a full sheaf goes to
  * its barn as it is, to be allocated from. Another one is drained.
  *
- * Spans of type-stable caches (STOOK_TYPESAFE_BY_RCU): a reader that found an object may look at it
- * after it was freed, and even after it became another object of the cache. So its memory leaves
- * the cache only after a grace period. Such a cache keeps its empty slabs until a shrink, a trim or
- * destroy. The span's `list` is the implementation's head.
+ * Spans of type-stable caches (STOOK_CACHE_TYPESAFE_BY_RCU): a reader that found an object may look
+ * at it after it was freed, and even after it became another object of the cache. So its memory
+ * leaves the cache only after a grace period. Such a cache keeps its empty slabs until a shrink, a
+ * trim or destroy. The span's `list` is the implementation's head.
  *
  * Deferred: a call that must not call the implementation leaves its sheaf or span on a stack. So
  * does the slab layer, whose caller may hold locks. Both stacks are submitted by the next ordinary
@@ -199,11 +199,10 @@ static uint64_t by_default;             /* atomic; 0: there was no implementatio
 static uint32_t wait_ms = WAIT_MS;      /* atomic */
 static uint32_t told;                   /* atomic: the report was made */
 
-STOOK_API int stook_rcu_limit(uint64_t bytes, unsigned milliseconds)
+STOOK_API void stook_rcu_set_limit(uint64_t limit_bytes, unsigned milliseconds)
 {
-        __atomic_store_n(&limit, bytes, __ATOMIC_RELAXED);
+        __atomic_store_n(&limit, limit_bytes, __ATOMIC_RELAXED);
         __atomic_store_n(&wait_ms, milliseconds, __ATOMIC_RELAXED);
-        return 0;
 }
 
 void stook_rcu_set_default_limit(uint64_t bytes)

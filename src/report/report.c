@@ -31,7 +31,7 @@ static const char *const words[] = {
         [STOOK_FAULT_WRITE_AFTER_FREE] = "write after free",
         [STOOK_FAULT_WRONG_SIZE] = "wrong size",
         [STOOK_FAULT_LEAK] = "leak",
-        [STOOK_FAULT_ON_PURPOSE] = "allocation made to fail",
+        [STOOK_FAULT_INJECTED] = "allocation made to fail",
 };
 
 const char *stook_report_fault_words(enum stook_fault fault)

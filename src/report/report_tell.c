@@ -184,7 +184,7 @@ void stook_report_tell(const struct stook_report_about *about, const char *line,
         struct room *room = NULL;
         uint64_t left = 0;
 
-        if (about->fault != STOOK_FAULT_ON_PURPOSE)
+        if (about->fault != STOOK_FAULT_INJECTED)
                 stook_report_note(STOOK_NOTE_FOUND);
         /* A report that ends the process is always written. */
         if ((found || stook_report_goes_on()) && !stook_report_may_tell(&left))

@@ -161,7 +161,7 @@ uint32_t stook_slabs_stride(const struct stook_slabs_args *args);
 /*
  * @slabs is zeroed memory, or it served a cache that is destroyed and has no slab left: its memory
  * is used again.
- * Return: 0; -EINVAL: a size or alignment out of bounds; -ENOMEM.
+ * Return: 0; -ERANGE: a size or alignment out of bounds; -ENOMEM.
  */
 int stook_slabs_init(struct stook_slabs *slabs, const struct stook_slabs_args *args);
 

@@ -200,7 +200,7 @@ int stook_slabs_init(struct stook_slabs *slabs, const struct stook_slabs_args *a
         if (!args->object_size || args->object_size > STOOK_OBJECT_MAX || args->align < 8 ||
             (args->align & (args->align - 1)) || args->align > stook_os_page_bytes() ||
             !args->cache_index || args->cache_index >= STOOK_CACHES_MAX)
-                return -EINVAL;
+                return -ERANGE;
         if (!make_nodes(slabs))
                 return -ENOMEM;
         choose(slabs, args);

@@ -27,12 +27,12 @@ uint32_t stook_watch_wanted(const char *name, uint64_t own, uint64_t *debug)
 {
         bool fails, hardened;
 
-        if (own & STOOK_DEBUG_U)
+        if (own & STOOK_CACHE_STORE_USER)
                 stook_stack_start();
         *debug = own | stook_debug_wanted(name);
         if (!*debug && stook_checker_is_on())
                 *debug = STOOK_DEBUG_CHECKED;
-        fails = (*debug & STOOK_DEBUG_A) || stook_fail_wants(name);
+        fails = (*debug & STOOK_CACHE_MAY_FAIL) || stook_fail_wants(name);
         hardened = !*debug && stook_is_hardened(STOOK_HARDEN_OBJECTS);
         return stook_cache_options.watch | (*debug ? STOOK_WATCH_DEBUG : 0) |
                (fails ? STOOK_WATCH_FAIL : 0) | (hardened ? STOOK_WATCH_HARDEN : 0);
@@ -53,7 +53,7 @@ bool stook_watch_make(struct stook_cache *cache, uint64_t modes, uint32_t hidden
                 seldom->debug = stook_meta_bump(sizeof(*seldom->debug), 0);
         if (!seldom->debug)
                 return false;
-        if (modes & STOOK_DEBUG_Q)
+        if (modes & STOOK_CACHE_QUARANTINE)
                 stook_quarantine_start(stook_debug_quarantine_bytes());
         args->tail_bytes = stook_debug_init(seldom->debug, &(struct stook_debug_args){
                 .flags = modes,
@@ -65,7 +65,7 @@ bool stook_watch_make(struct stook_cache *cache, uint64_t modes, uint32_t hidden
                 .hidden = hidden,
                 .align = cache->align,
                 .accounted = stook_cache_is_accounted(cache),
-                .stable = cache->flags & STOOK_TYPESAFE_BY_RCU,
+                .stable = cache->flags & STOOK_CACHE_TYPESAFE_BY_RCU,
                 .ctor = args->ctor,
                 .ctor_data = args->ctor_data,
                 .dtor = args->dtor,
@@ -429,7 +429,7 @@ void stook_watch_end(struct stook_cache *cache)
 {
         if (!is_debugged(cache))
                 return;
-        if (stook_cache_debug(cache)->flags & STOOK_DEBUG_Q)
+        if (stook_cache_debug(cache)->flags & STOOK_CACHE_QUARANTINE)
                 stook_quarantine_flush(is_of, cache, &leaving);
         stook_debug_end(stook_cache_debug(cache));
 }

@@ -33,7 +33,7 @@ STOOK_INLINE bool stook_cache_is_hardened(const struct stook_cache *cache)
 STOOK_INLINE bool stook_cache_hardened_by(const struct stook_cache *cache, uint32_t zeroing)
 {
         return stook_cache_is_hardened(cache) && stook_is_hardened(zeroing) && !cache->ctor &&
-               !(cache->flags & STOOK_TYPESAFE_BY_RCU);
+               !(cache->flags & STOOK_CACHE_TYPESAFE_BY_RCU);
 }
 
 /* ---- watch.c: stook_watch_duties ---- */

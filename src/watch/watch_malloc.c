@@ -48,7 +48,7 @@ static void start_large(void)
                 flags = 0;
         if (!flags && stook_checker_is_on())
                 flags = STOOK_DEBUG_CHECKED;
-        if (flags & STOOK_DEBUG_Q)
+        if (flags & STOOK_CACHE_QUARANTINE)
                 stook_quarantine_start(stook_debug_quarantine_bytes());
         stook_large_debug = flags;
         stook_large_options.guarded = stook_is_hardened(STOOK_HARDEN_GUARD);
@@ -58,9 +58,8 @@ static void start_large(void)
 
 void stook_watch_start(void)
 {
-        stook_cache_options.alone = stook_is_hardened(~0u);
         if (stook_is_hardened(STOOK_HARDEN_RANDOM))
-                stook_cache_options.flags |= STOOK_RANDOM_ORDER;
+                stook_cache_options.flags |= STOOK_CACHE_RANDOM_ORDER;
         stook_malloc_is_watched = stook_watch_is_asked();
         start_large();
         for (unsigned class = 0; stook_malloc_is_watched && class < STOOK_CLASSES; class++)
@@ -286,7 +285,7 @@ uint32_t stook_large_stack(const struct stook_span *span)
         struct stook_report_about about = { 0 };
         struct stook_debug debug;
 
-        if (!(stook_large_debug & STOOK_DEBUG_U))
+        if (!(stook_large_debug & STOOK_CACHE_STORE_USER))
                 return 0;
         debug = debug_of(span);
         stook_debug_describe(&debug, object_of(span), &about);

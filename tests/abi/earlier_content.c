@@ -7,6 +7,13 @@
 #include <stook/stook.h>
 #ifdef INLINED
 #include <stook/inline.h>
+#define ALLOC       stook_cache_alloc_inline
+#define FREE        stook_cache_free_inline
+#define SHEAF_ALLOC stook_sheaf_alloc_inline
+#else
+#define ALLOC       stook_cache_alloc
+#define FREE        stook_cache_free
+#define SHEAF_ALLOC stook_sheaf_alloc
 #endif
 #ifdef __cplusplus
 #include <stook/object_pool.hpp>
@@ -70,11 +77,11 @@ HERE void see_constructed(void *object, const char *call)
                 see_constructed(call, #call);                                                   \
         }
 
-CONSTRUCTED(from_cache, stook_cache_alloc(made))
+CONSTRUCTED(from_cache, ALLOC(made))
 CONSTRUCTED(from_cache_nolock, stook_cache_alloc_nolock(made))
 CONSTRUCTED(from_cache_flags, stook_cache_alloc_flags(made, 0))
 CONSTRUCTED(from_node, stook_cache_alloc_node(made, 0, -1))
-CONSTRUCTED(from_sheaf, stook_sheaf_alloc(made, sheaf))
+CONSTRUCTED(from_sheaf, SHEAF_ALLOC(made, sheaf))
 
 /* @read: a reader of the type-stable cache found it before it was freed. */
 HERE int see_stable(struct node *read, void *object, const char *call)
@@ -95,13 +102,13 @@ HERE int see_stable(struct node *read, void *object, const char *call)
                 int seen = 0;                                                                   \
                                                                                                 \
                 for (int i = 0; i < ATTEMPTS && !seen; i++) {                                   \
-                        struct node *read = (struct node *)stook_cache_alloc(stable);           \
+                        struct node *read = (struct node *)ALLOC(stable);           \
                         void *object;                                                           \
                                                                                                 \
-                        stook_cache_free(stable, read);                                         \
+                        FREE(stable, read);                                         \
                         object = (call);                                                        \
                         seen = see_stable(read, object, #call);                                 \
-                        stook_cache_free(stable, object);                                       \
+                        FREE(stable, object);                                       \
                 }                                                                               \
                 expect(seen, #call);                                                            \
         } while (0)
@@ -119,10 +126,10 @@ static void see_made(struct stook_cache *made)
 
 static void see_reused(struct stook_cache *stable)
 {
-        STABLE(stook_cache_alloc(stable));
+        STABLE(ALLOC(stable));
         STABLE(stook_cache_zalloc(stable));
         STABLE(stook_cache_alloc_nolock(stable));
-        STABLE(stook_cache_alloc_flags(stable, STOOK_ZERO));
+        STABLE(stook_cache_alloc_flags(stable, STOOK_ALLOC_ZERO));
         STABLE(stook_cache_alloc_node(stable, 0, -1));
 }
 
@@ -135,7 +142,7 @@ int main(void)
         args.ctor = make;
         made = stook_cache_create("made", sizeof(struct node), &args);
         args.ctor = NULL;
-        args.flags = STOOK_TYPESAFE_BY_RCU;
+        args.flags = STOOK_CACHE_TYPESAFE_BY_RCU;
         stable = stook_cache_create("stable", sizeof(struct node), &args);
         see_made(made);
         see_reused(stable);

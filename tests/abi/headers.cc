@@ -24,7 +24,7 @@ int main()
         stats.stats_size = sizeof(stats);
         node.stats_size = sizeof(node);
         tuning.tuning_size = sizeof(tuning);
-        tuning.sheaf_capacity = tuning.barn_full = tuning.barn_empty = -1;
+        tuning.sheaf_capacity = tuning.barn_full = tuning.barn_empty = 0;
         (void)group;
         (void)report;
         (void)rcu;
@@ -34,6 +34,6 @@ int main()
         if (!cache || stook_get_mode(&mode) || stook_cache_get_stats(cache, &stats) ||
             stook_cache_get_node_stats(cache, 0, &node) || stook_cache_tune(cache, &tuning))
                 return 1;
-        stook_cache_free(cache, stook_cache_alloc(cache));
+        stook_cache_free_inline(cache, stook_cache_alloc_inline(cache));
         return stook_cache_destroy(cache) != 0;
 }

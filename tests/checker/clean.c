@@ -176,7 +176,7 @@ static void constructed(void)
 static void type_stable(void)
 {
         struct stook_cache_args args = { .args_size = sizeof(args),
-                                         .flags = STOOK_TYPESAFE_BY_RCU };
+                                         .flags = STOOK_CACHE_TYPESAFE_BY_RCU };
         struct stook_cache *cache = stook_cache_create("stable", 32, &args);
         uint64_t *objects[50];
 
@@ -221,7 +221,8 @@ static void many_at_once(struct stook_cache *cache)
         void *objects[70];
 
         for (int round = 0; round < 5; round++) {
-                CHECK(!stook_cache_alloc_bulk(cache, round & 1 ? STOOK_ZERO : 0, 70, objects));
+                CHECK(!stook_cache_alloc_bulk(cache, round & 1 ? STOOK_ALLOC_ZERO : 0, 70,
+                                              objects));
                 for (int i = 0; i < 70; i++)
                         memset(objects[i], i, stook_cache_object_size(cache));
                 stook_cache_free_bulk(round & 2 ? NULL : cache, 70, objects);
@@ -230,7 +231,7 @@ static void many_at_once(struct stook_cache *cache)
 
 static void prefilled(struct stook_cache *cache)
 {
-        struct stook_sheaf *sheaf = stook_sheaf_prefill(cache, STOOK_ZERO, 30);
+        struct stook_sheaf *sheaf = stook_sheaf_prefill(cache, STOOK_ALLOC_ZERO, 30);
         void *objects[20];
 
         for (int i = 0; i < 20; i++) {
@@ -246,7 +247,7 @@ static void prefilled(struct stook_cache *cache)
 /* A limit holds what is alive, not what waits in the quarantine. */
 static void accounted(void)
 {
-        struct stook_cache_args args = { .args_size = sizeof(args), .flags = STOOK_ACCOUNT };
+        struct stook_cache_args args = { .args_size = sizeof(args), .flags = STOOK_CACHE_ACCOUNT };
         struct stook_cache *cache = stook_cache_create("accounted", 61, &args);
         struct stook_group *group = stook_group_create("group", NULL, 2 << 20), *before;
 
@@ -301,7 +302,7 @@ int main(void)
         constructed();
         type_stable();
         freed_by_rcu(0);
-        freed_by_rcu(STOOK_RCU);
+        freed_by_rcu(STOOK_CACHE_RCU);
         many_at_once(cache);
         prefilled(cache);
         accounted();

@@ -101,7 +101,7 @@ static void read_bulk(void)
 {
         void *objects[8], *first;
 
-        if (stook_cache_alloc_bulk(nodes, STOOK_ZERO, 8, objects))
+        if (stook_cache_alloc_bulk(nodes, STOOK_ALLOC_ZERO, 8, objects))
                 abort();
         first = objects[0];
         stook_cache_free_bulk(nodes, 8, objects);

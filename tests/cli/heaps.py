@@ -35,8 +35,8 @@ int main(int argc, char **argv)
         struct stook_cache *conn = stook_cache_create("conn", 200, NULL);
         struct stook_cache *ctor = stook_cache_create("built", 64, &args);
         struct stook_cache *odd = stook_cache_create("odd\x1b[31m\"\\\n", 48, NULL);
-        struct stook_cache_args few = { .args_size = sizeof few, .limit = 9 };
-        struct stook_cache_args shared = { .args_size = sizeof shared, .flags = STOOK_MERGE };
+        struct stook_cache_args few = { .args_size = sizeof few, .limit_objects = 9 };
+        struct stook_cache_args shared = { .args_size = sizeof shared, .flags = STOOK_CACHE_MERGE };
         struct stook_group *group = stook_group_create("tenant", NULL, 1 << 20);
         void *objects[1000];
         for (int i = 0; i < 1000; i++)

@@ -109,12 +109,12 @@ INLINED = r"""
 
 __attribute__((noinline)) static int load_a(struct stook_cache *cache)
 {
-        return !stook_cache_alloc(cache);
+        return !stook_cache_alloc_inline(cache);
 }
 
 __attribute__((noinline)) static int load_b(struct stook_cache *cache)
 {
-        return !stook_cache_alloc(cache);
+        return !stook_cache_alloc_inline(cache);
 }
 
 /* Over what calls before left on the stack. */

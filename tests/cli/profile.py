@@ -146,7 +146,7 @@ int main(void)
 #include <stook/inline.h>
 __attribute__((noinline)) static void *load(struct stook_cache *cache)
 {
-        void *p = stook_cache_alloc(cache);
+        void *p = stook_cache_alloc_inline(cache);
         __asm__ volatile("" : "+r"(p));
         return p;
 }

@@ -346,7 +346,8 @@ int main(void)
 #include <stook/sheaf.h>
 int main(void)
 {
-        struct stook_cache_args account = { .args_size = sizeof account, .flags = STOOK_ACCOUNT };
+        struct stook_cache_args account = { .args_size = sizeof account,
+                                            .flags = STOOK_CACHE_ACCOUNT };
         struct stook_cache *plain = stook_cache_create("plain", 100, 0);
         struct stook_cache *charged = stook_cache_create("charged", 200, &account);
         void *objects[40];

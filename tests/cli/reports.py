@@ -429,8 +429,8 @@ static struct stook_cache *cache;
 __attribute__((noinline)) static int bad(void *object, void *unused)
 {
         (void)unused;
-        stook_cache_free(cache, object);
-        stook_cache_free(cache, object);
+        stook_cache_free_inline(cache, object);
+        stook_cache_free_inline(cache, object);
         __asm__ volatile("");           /* so that no call is a jump */
         return 1;
 }
@@ -449,7 +449,7 @@ int main(int argc, char **argv)
 
         (void)argv;
         cache = stook_cache_create("objects", 64, 0);
-        object = stook_cache_alloc(cache);
+        object = stook_cache_alloc_inline(cache);
         if (argc == 1)
                 return go(object) + 1;          /* no tail call */
         stook_cache_for_each_object(cache, bad, 0);
@@ -520,8 +520,8 @@ static int visit(void *each, void *data)
 int main(int argc, char **argv)
 {
         struct stook_cache_args args = {
-                .args_size = sizeof args, .ctor = construct, .dtor = destruct, .limit = 2,
-                .low = 1, .on_low = tell_low, .reclaim = reclaim,
+                .args_size = sizeof args, .ctor = construct, .dtor = destruct, .limit_objects = 2,
+                .low_objects = 1, .on_low = tell_low, .reclaim = reclaim,
         };
         struct stook_cache *cache = stook_cache_create("objects", 64, &args);
         void *objects[3];

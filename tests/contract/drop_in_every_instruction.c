@@ -370,7 +370,7 @@ static bool find_commit(struct call *call)
 /* Nothing is held. Sheaves of few objects would grow. */
 static void use_size_of(const struct call *call)
 {
-        struct stook_tuning few = { sizeof few, LARGE_CAPACITY, -1, -1 };
+        struct stook_tuning few = { sizeof few, LARGE_CAPACITY, 0, 0 };
 
         while (holding)
                 call_free();

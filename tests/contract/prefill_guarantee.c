@@ -68,9 +68,9 @@ static const struct lent_case {
 } cases[] = {
         { "the slot's sheaf", 0, 60, 0 },
         { "made to measure", 0, LENT_MAX, 0 },
-        { "a cache without sheaves", STOOK_NO_SHEAVES, 25, 0 },
-        { "zeroed objects", 0, 60, STOOK_ZERO },
-        { "objects charged to a group, beyond its limit", STOOK_ACCOUNT, 60, 0 },
+        { "a cache without sheaves", STOOK_CACHE_NO_SHEAVES, 25, 0 },
+        { "zeroed objects", 0, 60, STOOK_ALLOC_ZERO },
+        { "objects charged to a group, beyond its limit", STOOK_CACHE_ACCOUNT, 60, 0 },
 };
 
 enum how { OUT_OF_LINE, INLINED, CONTROL };
@@ -145,9 +145,9 @@ static void start_holder(void *(*body)(void *))
 static bool all_good(void)
 {
         for (size_t i = 0; i < wanted; i++) {
-                unsigned char *object = how == INLINED ? stook_sheaf_alloc(cache, sheaf) :
-                                        how == OUT_OF_LINE ? (stook_sheaf_alloc)(cache, sheaf) :
-                                        (stook_cache_alloc)(cache);
+                unsigned char *object = how == INLINED ? stook_sheaf_alloc_inline(cache, sheaf) :
+                                        how == OUT_OF_LINE ? stook_sheaf_alloc(cache, sheaf) :
+                                        stook_cache_alloc(cache);
 
                 if (!object)
                         return false;
@@ -183,11 +183,11 @@ static void body(const struct lent_case *c)
                 evacuated,
                 stook_cache_alloc(evacuated)); /* now there is a slot to grow and to evacuate */
         wanted = c->n;
-        zeroed = c->flags & STOOK_ZERO;
+        zeroed = c->flags & STOOK_ALLOC_ZERO;
         sheaf = stook_sheaf_prefill(cache, c->flags, wanted);
         if (!sheaf)
                 _exit(97);
-        if (c->cache_flags & STOOK_ACCOUNT) {
+        if (c->cache_flags & STOOK_CACHE_ACCOUNT) {
                 struct stook_group *group = stook_group_create("small", NULL, 1024);
 
                 if (!group || stook_group_enter(group))
@@ -269,7 +269,7 @@ static void *alloc_in_steps(void)
         void *object;
 
         TRAP_FLAG_ON();
-        object = (stook_sheaf_alloc)(cache, sheaf);
+        object = stook_sheaf_alloc(cache, sheaf);
         TRAP_FLAG_OFF();
         return object;
 }

@@ -12,7 +12,7 @@
                   (std::fprintf(stderr, "%s:%d: not so: %s\n", __FILE__, __LINE__, #what), \
                    std::exit(1)))
 
-/* Each allocation of caches made with STOOK_DEBUG_A fails as long as this lives. */
+/* Each allocation of caches made with STOOK_CACHE_MAY_FAIL fails as long as this lives. */
 class no_memory
 {
 public:
@@ -37,7 +37,7 @@ inline stook_cache_args may_fail()
 {
         stook_cache_args args{};
 
-        args.flags = STOOK_DEBUG_A;
+        args.flags = STOOK_CACHE_MAY_FAIL;
         return args;
 }
 

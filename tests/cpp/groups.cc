@@ -14,7 +14,7 @@ stook_cache_args accounted()
 {
         stook_cache_args args{};
 
-        args.flags = STOOK_ACCOUNT;
+        args.flags = STOOK_CACHE_ACCOUNT;
         return args;
 }
 

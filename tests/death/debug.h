@@ -7,7 +7,8 @@
 
 #include <stook/debug.h>
 
-#define FZPQ (STOOK_DEBUG_F | STOOK_DEBUG_Z | STOOK_DEBUG_P | STOOK_DEBUG_Q)
+#define FZPQ (STOOK_CACHE_CHECK | STOOK_CACHE_RED_ZONE | STOOK_CACHE_POISON | \
+              STOOK_CACHE_QUARANTINE)
 
 void misuse(void);
 

@@ -4,7 +4,7 @@
 
 void misuse(void)
 {
-        struct stook_cache *cache = victim(STOOK_DEBUG_F);
+        struct stook_cache *cache = victim(STOOK_CACHE_CHECK);
         void *object = stook_cache_alloc(cache), *other = stook_cache_alloc(cache);
 
         stook_cache_free(cache, object);

@@ -9,7 +9,7 @@
 
 void misuse(void)
 {
-        struct stook_cache *cache = victim(STOOK_DEBUG_Z);
+        struct stook_cache *cache = victim(STOOK_CACHE_RED_ZONE);
         char *object = stook_cache_alloc(cache);
 
         object[24] = 1;

@@ -10,7 +10,7 @@
 
 void misuse(void)
 {
-        struct stook_cache *cache = victim(FZPQ | STOOK_DEBUG_U);
+        struct stook_cache *cache = victim(FZPQ | STOOK_CACHE_STORE_USER);
         char *object = stook_cache_alloc(cache);
 
         /* The red zone, the state, and what was known of the allocation. */

@@ -5,7 +5,7 @@
 
 void misuse(void)
 {
-        struct stook_cache *cache = victim(STOOK_DEBUG_F);
+        struct stook_cache *cache = victim(STOOK_CACHE_CHECK);
         char *object = stook_cache_alloc(cache);
 
         memset(object, 1, 32);          /* without red zones only the state shows it */

@@ -7,7 +7,7 @@
 
 void misuse(void)
 {
-        struct stook_cache *cache = victim(STOOK_DEBUG_P);
+        struct stook_cache *cache = victim(STOOK_CACHE_POISON);
         char *object = stook_cache_alloc(cache);
 
         stook_cache_free(cache, object);

@@ -5,5 +5,5 @@
 
 void misuse(void)
 {
-        stook_free_sized(stook_cache_alloc(victim(STOOK_DEBUG_F)), 20);
+        stook_free_sized(stook_cache_alloc(victim(STOOK_CACHE_CHECK)), 20);
 }

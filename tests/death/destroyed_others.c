@@ -18,8 +18,9 @@ static void expect(int right)
 void misuse(void);
 void misuse(void)
 {
-        struct stook_tuning tuning = { sizeof(tuning), 8, -1, -1 };
-        struct stook_cache_args bare = { .args_size = sizeof(bare), .flags = STOOK_NO_SHEAVES };
+        struct stook_tuning tuning = { sizeof(tuning), 8, 0, 0 };
+        struct stook_cache_args bare = { .args_size = sizeof(bare),
+                                         .flags = STOOK_CACHE_NO_SHEAVES };
         struct stook_cache *cache = stook_cache_create("victim", 64, NULL);
         void *objects[2];
 

@@ -32,7 +32,7 @@ static void use_after_destroy(unsigned flags, struct stook_group *group)
 
         stook_cache_free(victim, stook_cache_alloc(victim));
         expect(!stook_cache_destroy(victim) && !stook_cache_destroy(first));
-        other = make("other", 24, STOOK_ACCOUNT);
+        other = make("other", 24, STOOK_CACHE_ACCOUNT);
         expect(!stook_cache_alloc_bulk(other, 0, MANY, objects));
         stook_cache_free_bulk(other, MANY / 2, objects);
         usage = stook_group_usage(group);
@@ -51,5 +51,5 @@ void misuse(void)
 
         stook_group_enter(group);
         use_after_destroy(0, group);
-        use_after_destroy(STOOK_ACCOUNT, group);
+        use_after_destroy(STOOK_CACHE_ACCOUNT, group);
 }

@@ -7,7 +7,7 @@
 void misuse(void);
 void misuse(void)
 {
-        struct stook_cache_args args = { .args_size = sizeof(args), .flags = STOOK_ACCOUNT };
+        struct stook_cache_args args = { .args_size = sizeof(args), .flags = STOOK_CACHE_ACCOUNT };
         struct stook_cache *cache = stook_cache_create("victim", 64, &args);
 
         stook_cache_destroy(cache);

@@ -4,7 +4,8 @@
 void misuse(void);
 void misuse(void)
 {
-        struct stook_cache_args args = { .args_size = sizeof(args), .flags = STOOK_NO_SHEAVES };
+        struct stook_cache_args args = { .args_size = sizeof(args),
+                                         .flags = STOOK_CACHE_NO_SHEAVES };
         struct stook_cache *cache = stook_cache_create("victim", 64, &args);
         void *object = stook_cache_alloc(cache), *other = stook_cache_alloc(cache);
 

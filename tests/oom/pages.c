@@ -41,7 +41,7 @@ static unsigned round_of(struct stook_cache **caches)
                 }
         for (size_t k = 0; k < KINDS; k++) {
                 size_t n = OBJECTS / (1 + k * k);
-                int answer = stook_cache_alloc_bulk(caches[k], STOOK_ZERO, n, bulk);
+                int answer = stook_cache_alloc_bulk(caches[k], STOOK_ALLOC_ZERO, n, bulk);
 
                 assert_true(answer == 0 || answer == -ENOMEM);
                 if (!answer) {

@@ -144,7 +144,7 @@ static void *replace(void *place)
 
 static void test_nothing_is_freed_under_a_reader(void **state)
 {
-        struct stook_cache_args args = { .args_size = sizeof(args), .flags = STOOK_RCU,
+        struct stook_cache_args args = { .args_size = sizeof(args), .flags = STOOK_CACHE_RCU,
                                          .rcu = rcu };
         pthread_t readers[READERS], writers[WRITERS];
 

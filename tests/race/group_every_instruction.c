@@ -242,7 +242,7 @@ static void run_all_on_top(void)
 
 int main(void)
 {
-        struct stook_cache_args args = { .args_size = sizeof(args), .flags = STOOK_ACCOUNT };
+        struct stook_cache_args args = { .args_size = sizeof(args), .flags = STOOK_CACHE_ACCOUNT };
 
         cache = stook_cache_create("charged", SMALL, &args);
         one = stook_group_create("one", NULL, 0);

@@ -16,15 +16,15 @@ int plugin_work(struct stook_cache *cache, struct stook_cache *bare)
 
         for (int round = 0; round < 200; round++) {
                 for (int i = 0; i < 100; i++)
-                        if (!(kept[i] = stook_cache_alloc(cache)))
+                        if (!(kept[i] = stook_cache_alloc_inline(cache)))
                                 return 1;
                 for (int i = 0; i < 100; i++)
-                        stook_cache_free(cache, kept[i]);
+                        stook_cache_free_inline(cache, kept[i]);
         }
         if (bare) {
-                if (!(o = stook_cache_alloc(bare)))
+                if (!(o = stook_cache_alloc_inline(bare)))
                         return 1;
-                stook_cache_free(bare, o);
+                stook_cache_free_inline(bare, o);
         }
         return 0;
 }

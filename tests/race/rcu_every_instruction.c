@@ -162,7 +162,11 @@ static void act_remake(void)
 }
 
 static void p_sheaf(void) { cache = make(0, &table); free_some(1); }
-static void p_chain(void) { cache = make(STOOK_RCU | STOOK_NO_SHEAVES, &table); free_some(1); }
+static void p_chain(void)
+{
+        cache = make(STOOK_CACHE_RCU | STOOK_CACHE_NO_SHEAVES, &table);
+        free_some(1);
+}
 static void c_barrier(void) { (void)IN_LIBRARY((stook_rcu_barrier(), 0)); }
 
 static void run_remake(const char *name, void (*prepare)(void))
@@ -208,15 +212,19 @@ static void p_deferred(void)
 /* A grace period for a chain, a sheaf, and the clock of open sheaves. */
 static void p_grace(void)
 {
-        cache = make(STOOK_RCU | STOOK_NO_SHEAVES, &table);
+        cache = make(STOOK_CACHE_RCU | STOOK_CACHE_NO_SHEAVES, &table);
         for (unsigned i = 0; i < 3; i++)
                 if (stook_cache_free_rcu_nolock(cache, stook_cache_alloc(cache)))
                         fault("a free was refused");
         free_some(1);
 }
 
-static void p_behind(void) { cache = make(STOOK_RCU | STOOK_NO_SHEAVES, &table); free_some(2); }
-static void p_first(void) { cache = make(STOOK_RCU | STOOK_NO_SHEAVES, &table); }
+static void p_behind(void)
+{
+        cache = make(STOOK_CACHE_RCU | STOOK_CACHE_NO_SHEAVES, &table);
+        free_some(2);
+}
+static void p_first(void) { cache = make(STOOK_CACHE_RCU | STOOK_CACHE_NO_SHEAVES, &table); }
 
 static struct stook_cache *other;
 static void *object;

@@ -161,7 +161,7 @@ static void all_are_counted(void **state)
 static int setup(void **state)
 {
         struct stook_cache_args args = {
-                .args_size = sizeof(args), .flags = STOOK_RCU, .rcu = &stook_rcu_epoch,
+                .args_size = sizeof(args), .flags = STOOK_CACHE_RCU, .rcu = &stook_rcu_epoch,
         };
         struct sigaction action = { .sa_handler = on_timer, .sa_flags = SA_RESTART };
 

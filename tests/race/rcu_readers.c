@@ -227,11 +227,11 @@ static void test_a_full_backlog_waits_for_the_reader(void **state)
         assert_int_equal(pthread_create(&thread, NULL, stalled_reader, NULL), 0);
         while (!__atomic_load_n(&reading, __ATOMIC_ACQUIRE))
                 usleep(1000);
-        assert_int_equal(stook_rcu_limit(10000, 0), 0);
+        stook_rcu_set_limit(10000, 0);
         for (unsigned i = 0; i < 100000 && !error; i++)
                 error = stook_cache_free_rcu(cache, n = new_node(i));
         assert_int_equal(error, -EAGAIN);
-        assert_int_equal(stook_rcu_limit(10000, 50000), 0);
+        stook_rcu_set_limit(10000, 50000);
         __atomic_store_n(&reading, 2, __ATOMIC_RELEASE);
         if (f->table == &stook_urcu_qsbr) {
                 /* A thread that is online is a reader: it never waits there. */
@@ -244,7 +244,7 @@ static void test_a_full_backlog_waits_for_the_reader(void **state)
                 assert_int_equal(stook_cache_free_rcu(cache, n), 0);
                 pthread_join(thread, NULL);
         }
-        assert_int_equal(stook_rcu_limit(0, 1000), 0);
+        stook_rcu_set_limit(0, 1000);
         assert_int_equal(stook_cache_destroy(cache), 0);
 }
 

@@ -54,7 +54,8 @@ static void *thread(void *number)
 
 static int run(const char *path)
 {
-        struct stook_cache_args args = { .args_size = sizeof(args), .flags = STOOK_NO_SHEAVES };
+        struct stook_cache_args args = { .args_size = sizeof(args),
+                                         .flags = STOOK_CACHE_NO_SHEAVES };
         pthread_t threads[THREADS];
         cpu_set_t one;
 

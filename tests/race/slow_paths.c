@@ -573,7 +573,7 @@ bool slow_paths_start(void)
                                          .barn_full = 1,
                                          .barn_empty = 1 };
         struct stook_cache_args without = { .args_size = sizeof(without),
-                                            .flags = STOOK_NO_SHEAVES };
+                                            .flags = STOOK_CACHE_NO_SHEAVES };
 
         /* A class is there once an object was asked for. */
         stook_free(stook_malloc(48));

@@ -25,11 +25,12 @@ static const struct { const char *name; size_t size; uint64_t flags; } kinds[CAC
         [PLAIN_200]       = { "soak-200", 200, 0 },
         [PLAIN_1000]      = { "soak-1000", 1000, 0 },
         [PLAIN_5000]      = { "soak-5000", 5000, 0 },
-        [RANDOM_64]       = { "soak-random", 64, STOOK_RANDOM_ORDER | STOOK_HWCACHE_ALIGN },
-        [NO_SHEAVES_128]  = { "soak-no-sheaves", 128, STOOK_NO_SHEAVES },
-        [ACCOUNTED_96]    = { "soak-accounted", 96, STOOK_ACCOUNT },
+        [RANDOM_64]       = { "soak-random", 64, STOOK_CACHE_RANDOM_ORDER |
+                              STOOK_CACHE_HWCACHE_ALIGN },
+        [NO_SHEAVES_128]  = { "soak-no-sheaves", 128, STOOK_CACHE_NO_SHEAVES },
+        [ACCOUNTED_96]    = { "soak-accounted", 96, STOOK_CACHE_ACCOUNT },
         [RCU_48]          = { "soak-rcu", 48, 0 },
-        [RCU_CHAINED_160] = { "soak-rcu-chained", 160, STOOK_RCU | STOOK_NO_SHEAVES },
+        [RCU_CHAINED_160] = { "soak-rcu-chained", 160, STOOK_CACHE_RCU | STOOK_CACHE_NO_SHEAVES },
 };
 
 struct stook_cache *caches[CACHES];

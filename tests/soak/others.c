@@ -55,19 +55,24 @@ static void come_and_go(struct worker *w, uint64_t random)
         count(&done.destroys);
 }
 
+static unsigned or_none(uint64_t number)
+{
+        return number ? (unsigned)number - 1 : STOOK_NONE;
+}
+
 static void tune(uint64_t random)
 {
         struct stook_tuning tuning = {
                 .tuning_size = sizeof(tuning),
-                .sheaf_capacity = (int)((random >> 8) % 200) - 1,
-                .barn_full = (int)((random >> 24) % 20) - 1,
-                .barn_empty = (int)((random >> 40) % 20) - 1,
+                .sheaf_capacity = or_none((random >> 8) % 200),
+                .barn_full = or_none((random >> 24) % 20),
+                .barn_empty = or_none((random >> 40) % 20),
         };
         unsigned kind = random % CACHES;
         int error;
 
         if (kind == NO_SHEAVES_128 || kind == RCU_CHAINED_160)
-                tuning.sheaf_capacity = -1;
+                tuning.sheaf_capacity = 0;
         error = stook_cache_tune(caches[kind], &tuning);
         if (error && error != -EBUSY && error != -ENOTSUP)
                 fail("tune: %d", error);

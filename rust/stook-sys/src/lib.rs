@@ -40,21 +40,23 @@ opaque! { stook_cache stook_sheaf stook_group stook_heap }
 
 /* <stook/cache.h> */
 
-pub const STOOK_HWCACHE_ALIGN: u64 = 1 << 0;
-pub const STOOK_TYPESAFE_BY_RCU: u64 = 1 << 1;
-pub const STOOK_RCU: u64 = 1 << 2;
-pub const STOOK_ACCOUNT: u64 = 1 << 3;
-pub const STOOK_MERGE: u64 = 1 << 4;
-pub const STOOK_NO_SHEAVES: u64 = 1 << 5;
-pub const STOOK_RANDOM_ORDER: u64 = 1 << 6;
-pub const STOOK_HUGE_PAGES: u64 = 1 << 7;
+pub const STOOK_CACHE_HWCACHE_ALIGN: u64 = 1 << 4;
+pub const STOOK_CACHE_TYPESAFE_BY_RCU: u64 = 1 << 5;
+pub const STOOK_CACHE_RCU: u64 = 1 << 6;
+pub const STOOK_CACHE_ACCOUNT: u64 = 1 << 7;
+pub const STOOK_CACHE_MERGE: u64 = 1 << 8;
+pub const STOOK_CACHE_NO_SHEAVES: u64 = 1 << 9;
+pub const STOOK_CACHE_RANDOM_ORDER: u64 = 1 << 10;
+pub const STOOK_CACHE_HUGE_PAGES: u64 = 1 << 11;
 
-pub const STOOK_ZERO: c_uint = 1;
-pub const STOOK_THISNODE: c_uint = 2;
-pub const STOOK_NOWAIT: c_uint = 4;
-pub const STOOK_NOLOCK: c_uint = 8;
+pub const STOOK_ALLOC_ZERO: c_uint = 1;
+pub const STOOK_ALLOC_THISNODE: c_uint = 2;
+pub const STOOK_ALLOC_NOWAIT: c_uint = 4;
+pub const STOOK_ALLOC_NOLOCK: c_uint = 8;
 
 pub const STOOK_OBJECT_MAX: usize = 128 << 10;
+/// Of a setting where 0 stands for "as it is by default": none.
+pub const STOOK_NONE: c_uint = c_uint::MAX;
 
 /// A constructor of objects.
 pub type stook_ctor = unsafe extern "C" fn(object: *mut c_void, ctor_data: *mut c_void);
@@ -87,8 +89,8 @@ pub struct stook_cache_args {
     pub barn_empty: c_uint,
     pub rcu: *const stook_rcu,
     pub dtor: Option<stook_ctor>,
-    pub limit: usize,
-    pub low: usize,
+    pub limit_objects: usize,
+    pub low_objects: usize,
     pub on_low: Option<stook_on_low>,
     pub reclaim: Option<stook_reclaim>,
     pub limit_data: *mut c_void,
@@ -101,9 +103,9 @@ pub struct stook_cache_args {
 #[derive(Clone, Copy)]
 pub struct stook_tuning {
     pub tuning_size: usize,
-    pub sheaf_capacity: c_int,
-    pub barn_full: c_int,
-    pub barn_empty: c_int,
+    pub sheaf_capacity: c_uint,
+    pub barn_full: c_uint,
+    pub barn_empty: c_uint,
 }
 
 extern "C" {
@@ -141,10 +143,10 @@ extern "C" {
         n: usize,
         objects: *mut *mut c_void,
     ) -> c_int;
-    pub fn stook_cache_free_bulk(or_null: *mut stook_cache, n: usize, objects: *mut *mut c_void);
+    pub fn stook_cache_free_bulk(cache: *mut stook_cache, n: usize, objects: *mut *mut c_void);
     pub fn stook_cache_shrink(cache: *mut stook_cache) -> c_int;
     pub fn stook_cache_tune(cache: *mut stook_cache, tuning: *const stook_tuning) -> c_int;
-    pub fn stook_cache_set_limit(cache: *mut stook_cache, limit: usize) -> c_int;
+    pub fn stook_cache_set_limit(cache: *mut stook_cache, limit_objects: usize) -> c_int;
     pub fn stook_cache_reserve(cache: *mut stook_cache, n: usize) -> c_int;
     pub fn stook_cache_object_size(cache: *const stook_cache) -> usize;
     pub fn stook_object_node(object: *const c_void) -> c_int;
@@ -216,7 +218,7 @@ extern "C" {
         parent: *mut stook_group,
         limit_bytes: u64,
     ) -> *mut stook_group;
-    pub fn stook_group_enter(or_null: *mut stook_group) -> *mut stook_group;
+    pub fn stook_group_enter(group: *mut stook_group) -> *mut stook_group;
     pub fn stook_group_set_limit(group: *mut stook_group, bytes: u64) -> c_int;
     pub fn stook_group_usage(group: *const stook_group) -> u64;
     pub fn stook_group_get_stats(group: *const stook_group, stats: *mut stook_group_stats)
@@ -261,7 +263,7 @@ pub struct stook_heap_stats {
 extern "C" {
     pub fn stook_heap_create(
         name: *const c_char,
-        or_null: *const stook_heap_args,
+        args: *const stook_heap_args,
     ) -> *mut stook_heap;
     pub fn stook_heap_destroy(heap: *mut stook_heap) -> c_int;
     pub fn stook_heap_reset(heap: *mut stook_heap) -> c_int;
@@ -327,7 +329,7 @@ extern "C" {
     pub fn stook_free_rcu_nolock(object: *mut c_void) -> c_int;
     pub fn stook_cache_rcu_barrier(cache: *mut stook_cache);
     pub fn stook_rcu_barrier();
-    pub fn stook_rcu_limit(bytes: u64, milliseconds: c_uint) -> c_int;
+    pub fn stook_rcu_set_limit(limit_bytes: u64, milliseconds: c_uint);
     pub fn stook_rcu_backlog() -> u64;
     pub static stook_rcu_epoch: stook_rcu;
     pub fn stook_epoch_read_lock();
@@ -351,6 +353,19 @@ extern "C" {
 #[derive(Clone, Copy)]
 pub struct stook_cache_stats {
     pub stats_size: usize,
+    pub name: [c_char; 64],
+    pub object_size: u64,
+    pub stride: u64,
+    pub objects_per_slab: u64,
+    pub slab_bytes: u64,
+    pub sheaf_capacity: u64,
+    pub slabs: u64,
+    pub objects_live: u64,
+    pub objects_cached: u64,
+    pub sheaves: u64,
+    pub slabs_peak: u64,
+    pub objects_peak: u64,
+    pub reserved: [u64; 6],
     pub alloc_fastpath: u64,
     pub alloc_slowpath: u64,
     pub free_rcu_sheaf: u64,
@@ -377,18 +392,6 @@ pub struct stook_cache_stats {
     pub sheaf_prefill_oversize: u64,
     pub sheaf_return_fast: u64,
     pub sheaf_return_slow: u64,
-    pub name: [c_char; 64],
-    pub object_size: u64,
-    pub stride: u64,
-    pub objects_per_slab: u64,
-    pub slab_bytes: u64,
-    pub sheaf_capacity: u64,
-    pub slabs: u64,
-    pub objects_live: u64,
-    pub objects_cached: u64,
-    pub sheaves: u64,
-    pub slabs_peak: u64,
-    pub objects_peak: u64,
 }
 
 extern "C" {
@@ -400,7 +403,7 @@ extern "C" {
 
 extern "C" {
     pub fn stook_trim(keep_bytes: usize) -> usize;
-    pub fn stook_maintain() -> c_int;
+    pub fn stook_maintain();
     pub fn stook_maintenance_thread(on: c_int) -> c_int;
     pub fn stook_version() -> *const c_char;
 }
@@ -519,13 +522,13 @@ extern "C" {
     pub fn stook_maple_cursor_expect(cursor: *mut stook_maple_cursor, n: u64) -> c_int;
     pub fn stook_maple_cursor_empty_area_next(
         cursor: *mut stook_maple_cursor,
-        max: u64,
         size: u64,
+        max: u64,
     ) -> c_int;
     pub fn stook_maple_cursor_empty_area_prev(
         cursor: *mut stook_maple_cursor,
-        min: u64,
         size: u64,
+        min: u64,
     ) -> c_int;
     pub fn stook_maple_cursor_alloc_cyclic(
         cursor: *mut stook_maple_cursor,

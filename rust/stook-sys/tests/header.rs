@@ -174,8 +174,8 @@ fn declarations_are_those_of_the_headers() {
 fn a_wrong_declaration_is_refused() {
     let wrongs = [
         ("type", "pub fn stook_malloc(size: usize)", "pub fn stook_malloc(size: c_int)"),
-        ("result", "pub fn stook_maintain() -> c_int", "pub fn stook_maintain() -> u64"),
-        ("constant", "STOOK_RCU: u64 = 1 << 2", "STOOK_RCU: u64 = 1 << 3"),
+        ("result", "fn stook_version() -> *const c_char", "fn stook_version() -> c_int"),
+        ("constant", "STOOK_CACHE_RCU: u64 = 1 << 6", "STOOK_CACHE_RCU: u64 = 1 << 5"),
         ("offset", "pub args_size: usize,", "pub args_size: usize, pub ctor_data: usize,"),
         ("room", "[u64; 21]", "[u64; 2]"),
         (

@@ -12,12 +12,12 @@ use stook_sys as sys;
 
 /// Flags of [`Settings`].
 pub mod flags {
-    pub use stook_sys::STOOK_ACCOUNT as ACCOUNT;
-    pub use stook_sys::STOOK_HUGE_PAGES as HUGE_PAGES;
-    pub use stook_sys::STOOK_HWCACHE_ALIGN as HWCACHE_ALIGN;
-    pub use stook_sys::STOOK_MERGE as MERGE;
-    pub use stook_sys::STOOK_NO_SHEAVES as NO_SHEAVES;
-    pub use stook_sys::STOOK_RANDOM_ORDER as RANDOM_ORDER;
+    pub use stook_sys::STOOK_CACHE_ACCOUNT as ACCOUNT;
+    pub use stook_sys::STOOK_CACHE_HUGE_PAGES as HUGE_PAGES;
+    pub use stook_sys::STOOK_CACHE_HWCACHE_ALIGN as HWCACHE_ALIGN;
+    pub use stook_sys::STOOK_CACHE_MERGE as MERGE;
+    pub use stook_sys::STOOK_CACHE_NO_SHEAVES as NO_SHEAVES;
+    pub use stook_sys::STOOK_CACHE_RANDOM_ORDER as RANDOM_ORDER;
 }
 
 /// How a cache is made. Zero in a field means its default.
@@ -34,7 +34,7 @@ pub struct Settings {
     /// Empty sheaves that the barn of a node keeps.
     pub barn_empty: u32,
     /// Objects in use at once: [`Error::NO_MEMORY`] beyond.
-    pub limit: usize,
+    pub limit_objects: usize,
 }
 
 /// A cache of objects of the type `T`, which is at most 128 KiB large.
@@ -94,8 +94,8 @@ impl<T> Cache<T> {
             barn_empty: settings.barn_empty,
             rcu: ptr::null(),
             dtor: None,
-            limit: settings.limit,
-            low: 0,
+            limit_objects: settings.limit_objects,
+            low_objects: 0,
             on_low: None,
             reclaim: None,
             limit_data: ptr::null_mut(),
@@ -185,7 +185,7 @@ impl<T> Cache<T> {
     }
 
     /// Another limit, above 0, of a cache that was made with one.
-    pub fn set_limit(&self, limit: usize) -> Result<(), Error> {
+    pub fn set_limit(&self, limit_objects: usize) -> Result<(), Error> {
         // SAFETY: the cache lives.
         Error::check(unsafe { sys::stook_cache_set_limit(self.raw.as_ptr(), limit) })
     }

@@ -36,7 +36,7 @@ use stook_sys as sys;
 /// }
 ///
 /// let spare: &'static Spare = Box::leak(Box::default());
-/// let settings = Settings { limit: 10, ..Settings::default() };
+/// let settings = Settings { limit_objects: 10, ..Settings::default() };
 /// let cache: &'static _ = Box::leak(Box::new(Cache::watched("page", settings, 0, spare)?));
 /// for n in 0..100 {
 ///     let page = cache.alloc([n; 512])?;          // the limit is met: another page goes
@@ -73,8 +73,8 @@ impl<T> Cache<T> {
         watch: &'static W,
     ) -> Result<Self, Error> {
         Self::create(name, settings, |args| {
-            if settings.limit > 0 {
-                args.low = low;
+            if settings.limit_objects > 0 {
+                args.low_objects = low;
                 args.on_low = Some(on_low::<W>);
             }
             args.reclaim = Some(reclaim::<W>);

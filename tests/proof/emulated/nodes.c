@@ -64,7 +64,7 @@ static void asked_for(struct stook_cache *cache, int cpu, int node)
 {
         run_on(cpu);
         for (int i = 0; i < N; i++)
-                if (!(object[i] = stook_cache_alloc_node(cache, STOOK_THISNODE, node)))
+                if (!(object[i] = stook_cache_alloc_node(cache, STOOK_ALLOC_THISNODE, node)))
                         end(102);
         CHECK(said(object, N, node) == N, "%d of %d, node %d", said(object, N, node), N, node);
         CHECK(on_node(object, N, node) == N, "%d of %d, node %d", on_node(object, N, node), N,

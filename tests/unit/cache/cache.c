@@ -39,9 +39,9 @@ static void bad_arguments_are_refused(void **state)
         refused("", 64, NULL, EINVAL);
         refused(name64, 64, NULL, EINVAL);
         refused("x", 0, NULL, EINVAL);
-        refused("x", STOOK_OBJECT_MAX + 1, NULL, E2BIG);
-        refused("x", PTRDIFF_MAX, NULL, E2BIG);
-        refused("x", SIZE_MAX, NULL, E2BIG);
+        refused("x", STOOK_OBJECT_MAX + 1, NULL, ERANGE);
+        refused("x", PTRDIFF_MAX, NULL, ERANGE);
+        refused("x", SIZE_MAX, NULL, ERANGE);
         refused("x", 64, ARGS(.align = 24), EINVAL);
         refused("x", 64, ARGS(.align = 1 << 20), EINVAL);
         refused("x", 64, ARGS(.sheaf_capacity = 65535), EINVAL);
@@ -53,11 +53,12 @@ static void bad_arguments_are_refused(void **state)
                 uint64_t flag = UINT64_C(1) << bit;
 
                 if (!(flag &
-                      (STOOK_HWCACHE_ALIGN | STOOK_MERGE | STOOK_NO_SHEAVES | STOOK_RANDOM_ORDER |
-                       STOOK_RCU | STOOK_TYPESAFE_BY_RCU | STOOK_ACCOUNT | STOOK_HUGE_PAGES |
-                       STOOK_DEBUG_F | STOOK_DEBUG_Z | STOOK_DEBUG_P | STOOK_DEBUG_U |
-                       STOOK_DEBUG_T | STOOK_DEBUG_A | STOOK_DEBUG_Q)))
-                        refused("x", 64, ARGS(.flags = flag), ENOTSUP);
+                      (STOOK_CACHE_HWCACHE_ALIGN | STOOK_CACHE_MERGE | STOOK_CACHE_NO_SHEAVES |
+                       STOOK_CACHE_RANDOM_ORDER | STOOK_CACHE_RCU | STOOK_CACHE_TYPESAFE_BY_RCU |
+                       STOOK_CACHE_ACCOUNT | STOOK_CACHE_HUGE_PAGES | STOOK_CACHE_CHECK |
+                       STOOK_CACHE_RED_ZONE | STOOK_CACHE_POISON | STOOK_CACHE_STORE_USER |
+                       STOOK_CACHE_TRACE | STOOK_CACHE_MAY_FAIL | STOOK_CACHE_QUARANTINE)))
+                        refused("x", 64, ARGS(.flags = flag), EINVAL);
         }
         refused("x", 64, ARGS(.rcu = &(struct stook_rcu){ .ops_size = 8 }), EINVAL);
 
@@ -109,8 +110,9 @@ static void capacities_follow_the_size(void **state)
                         rounded = 65534;
                 assert_int_equal(capacity(64, ARGS(.sheaf_capacity = asked)), rounded);
         }
-        assert_int_equal(capacity(64, ARGS(.flags = STOOK_NO_SHEAVES)), 0);
-        assert_int_equal(capacity(64, ARGS(.flags = STOOK_NO_SHEAVES, .sheaf_capacity = 100)), 0);
+        assert_int_equal(capacity(64, ARGS(.flags = STOOK_CACHE_NO_SHEAVES)), 0);
+        assert_int_equal(capacity(64, ARGS(.flags = STOOK_CACHE_NO_SHEAVES, .sheaf_capacity = 100)),
+                         0);
 }
 
 static void aligned(size_t size, const struct stook_cache_args *args, size_t align)
@@ -141,8 +143,8 @@ static void objects_are_aligned(void **state)
         aligned(100, ARGS(.align = 64), 64);
         aligned(20, ARGS(.align = 4096), 4096);
         aligned(5000, ARGS(.align = 1024), 1024);
-        aligned(100, ARGS(.flags = STOOK_HWCACHE_ALIGN), 64);
-        aligned(20, ARGS(.flags = STOOK_HWCACHE_ALIGN), 32);
+        aligned(100, ARGS(.flags = STOOK_CACHE_HWCACHE_ALIGN), 64);
+        aligned(20, ARGS(.flags = STOOK_CACHE_HWCACHE_ALIGN), 32);
 }
 
 static unsigned constructed;
@@ -182,9 +184,10 @@ static void constructors_run_once_for_each_object(void **state)
         assert_null(stook_cache_zalloc(cache));
         assert_int_equal(errno, EINVAL);
         errno = 0;
-        assert_null(stook_cache_alloc_node(cache, STOOK_ZERO, -1));
+        assert_null(stook_cache_alloc_node(cache, STOOK_ALLOC_ZERO, -1));
         assert_int_equal(errno, EINVAL);
-        assert_int_equal(stook_cache_alloc_bulk(cache, STOOK_ZERO, 1, (void **)objects), -EINVAL);
+        assert_int_equal(stook_cache_alloc_bulk(cache, STOOK_ALLOC_ZERO, 1, (void **)objects),
+                         -EINVAL);
         stook_cache_free_bulk(cache, 300, (void **)objects);
         assert_int_equal(stook_cache_destroy(cache), 0);
 }
@@ -195,7 +198,8 @@ static void nodes_are_checked(void **state)
         void *object;
 
         (void)state;
-        object = stook_cache_alloc_node(cache, STOOK_ZERO | STOOK_THISNODE | STOOK_NOWAIT, 0);
+        object = stook_cache_alloc_node(cache, STOOK_ALLOC_ZERO | STOOK_ALLOC_THISNODE |
+                                        STOOK_ALLOC_NOWAIT, 0);
         assert_non_null(object);
         assert_int_equal(stook_object_node(object), 0);
         assert_int_equal(stook_object_node((char *)object + 1), -EINVAL);
@@ -229,7 +233,8 @@ static bool is_zero(const void *object, size_t bytes)
 /* Every call that takes flags takes the same ones, and refuses the same ones. */
 static void flags_are_the_same_everywhere(void **state)
 {
-        struct stook_cache *cache = stook_cache_create("flags", 64, ARGS(.flags = STOOK_ACCOUNT));
+        struct stook_cache *cache = stook_cache_create("flags", 64,
+                                                       ARGS(.flags = STOOK_CACHE_ACCOUNT));
         void *object[5];
 
         (void)state;
@@ -249,7 +254,7 @@ static void flags_are_the_same_everywhere(void **state)
                         assert_int_equal(object[i] != NULL, good);
                         if (!good)
                                 continue;
-                        if (flags & STOOK_ZERO)
+                        if (flags & STOOK_ALLOC_ZERO)
                                 assert_true(is_zero(object[i], 64));
                         memset(object[i], 0x5a, 64);
                         stook_cache_free(cache, object[i]);
@@ -261,12 +266,13 @@ static void flags_are_the_same_everywhere(void **state)
 static void bulk_gets_all(void **state)
 {
         struct stook_cache *a = stook_cache_create("bulk-a", 64, NULL);
-        struct stook_cache *b = stook_cache_create("bulk-b", 300, ARGS(.flags = STOOK_NO_SHEAVES));
+        struct stook_cache *b = stook_cache_create("bulk-b", 300,
+                                                   ARGS(.flags = STOOK_CACHE_NO_SHEAVES));
         static unsigned char *objects[5000], *mixed[10000];
 
         (void)state;
         assert_int_equal(stook_cache_alloc_bulk(a, 0, 0, (void **)objects), 0);
-        assert_int_equal(stook_cache_alloc_bulk(a, STOOK_ZERO, 0, NULL), 0);
+        assert_int_equal(stook_cache_alloc_bulk(a, STOOK_ALLOC_ZERO, 0, NULL), 0);
         assert_int_equal(stook_cache_alloc_bulk(a, 16, 0, NULL), -EINVAL);
         assert_int_equal(stook_cache_alloc_bulk(a, 16, 1, (void **)objects), -EINVAL);
         assert_int_equal(stook_cache_alloc_bulk(a, 0, 1, NULL), -EINVAL);
@@ -276,7 +282,8 @@ static void bulk_gets_all(void **state)
                 -ENOMEM);
         assert_null(objects[0]);                        /* nor was anything written */
         for (size_t n = 1; n <= 5000; n = n * 3 / 2 + 1) {
-                assert_int_equal(stook_cache_alloc_bulk(a, STOOK_ZERO, n, (void **)objects), 0);
+                assert_int_equal(stook_cache_alloc_bulk(a, STOOK_ALLOC_ZERO, n, (void **)objects),
+                                 0);
                 for (size_t i = 0; i < n; i++) {
                         assert_int_equal(objects[i][0] | objects[i][63], 0);
                         memset(objects[i], 0xff, 64);
@@ -433,13 +440,15 @@ static void shrink_gives_slabs_back(void **state)
 
 static void merging_is_on_request(void **state)
 {
-        struct stook_cache *a = stook_cache_create("merge-a", 120, ARGS(.flags = STOOK_MERGE));
-        struct stook_cache *b = stook_cache_create("merge-b", 116, ARGS(.flags = STOOK_MERGE));
+        struct stook_cache *a = stook_cache_create("merge-a", 120,
+                                                   ARGS(.flags = STOOK_CACHE_MERGE));
+        struct stook_cache *b = stook_cache_create("merge-b", 116,
+                                                   ARGS(.flags = STOOK_CACHE_MERGE));
         struct stook_cache *c = stook_cache_create("merge-c", 120, NULL);
         struct stook_cache *d = stook_cache_create(
-                "merge-d", 120, ARGS(.flags = STOOK_MERGE, .sheaf_capacity = 100));
+                "merge-d", 120, ARGS(.flags = STOOK_CACHE_MERGE, .sheaf_capacity = 100));
         struct stook_cache *e = stook_cache_create("merge-e", 120,
-                                                   ARGS(.flags = STOOK_MERGE, .align = 64));
+                                                   ARGS(.flags = STOOK_CACHE_MERGE, .align = 64));
         void *object;
 
         (void)state;

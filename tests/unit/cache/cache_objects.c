@@ -200,7 +200,7 @@ static void the_last_look_may_free_others(void **state)
 static void groups_get_their_bytes_back(void **state)
 {
         struct stook_group *group = stook_group_create("objects", NULL, UINT64_MAX);
-        struct stook_cache *cache = new_cache(STOOK_ACCOUNT);
+        struct stook_cache *cache = new_cache(STOOK_CACHE_ACCOUNT);
 
         (void)state;
         assert_non_null(group);
@@ -310,7 +310,7 @@ static void what_is_allocated_meanwhile_stays(void **state)
 
 static void a_shared_cache_is_kept(void **state)
 {
-        struct stook_cache *one = new_cache(STOOK_MERGE), *two = new_cache(STOOK_MERGE);
+        struct stook_cache *one = new_cache(STOOK_CACHE_MERGE), *two = new_cache(STOOK_CACHE_MERGE);
         void *object = stook_cache_alloc(one);
 
         (void)state;
@@ -327,17 +327,18 @@ int main(void)
 {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test_prestate(each_object_is_seen_once, FLAGS(0)),
-                cmocka_unit_test_prestate(each_object_is_seen_once, FLAGS(STOOK_NO_SHEAVES)),
-                cmocka_unit_test_prestate(each_object_is_seen_once, FLAGS(STOOK_TYPESAFE_BY_RCU)),
+                cmocka_unit_test_prestate(each_object_is_seen_once, FLAGS(STOOK_CACHE_NO_SHEAVES)),
                 cmocka_unit_test_prestate(each_object_is_seen_once,
-                                          FLAGS(STOOK_DEBUG_F | STOOK_DEBUG_Q)),
+                                          FLAGS(STOOK_CACHE_TYPESAFE_BY_RCU)),
+                cmocka_unit_test_prestate(each_object_is_seen_once,
+                                          FLAGS(STOOK_CACHE_CHECK | STOOK_CACHE_QUARANTINE)),
                 cmocka_unit_test(a_number_ends_the_walk),
                 cmocka_unit_test_prestate(the_callback_may_free_and_allocate, FLAGS(0)),
                 cmocka_unit_test_prestate(the_callback_may_free_and_allocate,
-                                          FLAGS(STOOK_DEBUG_F | STOOK_DEBUG_Q)),
+                                          FLAGS(STOOK_CACHE_CHECK | STOOK_CACHE_QUARANTINE)),
                 cmocka_unit_test_prestate(destroy_with_everything, FLAGS(0)),
                 cmocka_unit_test_prestate(destroy_with_everything,
-                                          FLAGS(STOOK_DEBUG_F | STOOK_DEBUG_Q)),
+                                          FLAGS(STOOK_CACHE_CHECK | STOOK_CACHE_QUARANTINE)),
                 cmocka_unit_test(the_last_look_may_free_others),
                 cmocka_unit_test(groups_get_their_bytes_back),
                 cmocka_unit_test(every_error),

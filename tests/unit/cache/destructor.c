@@ -251,7 +251,7 @@ static void every_error(void **state)
         (void)state;
         refused(EINVAL, &args);
         args.ctor = make;
-        args.flags = STOOK_TYPESAFE_BY_RCU;
+        args.flags = STOOK_CACHE_TYPESAFE_BY_RCU;
         refused(ENOTSUP, &args);
         args.flags = 0;
         args.args_size--;
@@ -266,15 +266,17 @@ static void every_error(void **state)
 }
 
 #define FLAGS(flags) ((void *)(uintptr_t)(flags))
-#define DEBUG FLAGS(STOOK_DEBUG_F | STOOK_DEBUG_Z | STOOK_DEBUG_P | STOOK_DEBUG_Q)
+#define DEBUG FLAGS(STOOK_CACHE_CHECK | STOOK_CACHE_RED_ZONE | STOOK_CACHE_POISON | \
+                    STOOK_CACHE_QUARANTINE)
 
 int main(void)
 {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test_prestate(once_at_the_destroy, FLAGS(0)),
-                cmocka_unit_test_prestate(once_at_the_destroy, FLAGS(STOOK_NO_SHEAVES)),
-                cmocka_unit_test_prestate(once_at_the_destroy, FLAGS(STOOK_RCU | STOOK_ACCOUNT)),
-                cmocka_unit_test_prestate(once_at_the_destroy, FLAGS(STOOK_RANDOM_ORDER)),
+                cmocka_unit_test_prestate(once_at_the_destroy, FLAGS(STOOK_CACHE_NO_SHEAVES)),
+                cmocka_unit_test_prestate(once_at_the_destroy,
+                                          FLAGS(STOOK_CACHE_RCU | STOOK_CACHE_ACCOUNT)),
+                cmocka_unit_test_prestate(once_at_the_destroy, FLAGS(STOOK_CACHE_RANDOM_ORDER)),
                 cmocka_unit_test_prestate(once_at_the_destroy, DEBUG),
                 cmocka_unit_test_prestate(with_everything_in_it, FLAGS(0)),
                 cmocka_unit_test_prestate(with_everything_in_it, DEBUG),
@@ -283,7 +285,8 @@ int main(void)
                 cmocka_unit_test(at_a_shrink),
                 cmocka_unit_test(reserved_slabs_stay_constructed),
                 cmocka_unit_test_prestate(beside_threads_that_allocate, FLAGS(0)),
-                cmocka_unit_test_prestate(beside_threads_that_allocate, FLAGS(STOOK_NO_SHEAVES)),
+                cmocka_unit_test_prestate(beside_threads_that_allocate,
+                                          FLAGS(STOOK_CACHE_NO_SHEAVES)),
                 cmocka_unit_test(every_error),
         };
 

@@ -35,7 +35,8 @@ static void on_low(struct stook_cache *cache, size_t left, void *data)
 static struct stook_cache_args limited(uint64_t flags, size_t limit)
 {
         return (struct stook_cache_args){ .args_size = sizeof(struct stook_cache_args),
-                                          .flags = flags, .limit = limit, .limit_data = objects };
+                                          .flags = flags, .limit_objects = limit,
+                                                  .limit_data = objects };
 }
 
 static struct stook_cache *create(const struct stook_cache_args *args)
@@ -72,7 +73,7 @@ static void exactly_so_many(void **state)
 
         assert_int_equal(take_all(cache, 0), LIMIT);
         assert_null(stook_cache_zalloc(cache));
-        assert_null(stook_cache_alloc_flags(cache, STOOK_NOWAIT));
+        assert_null(stook_cache_alloc_flags(cache, STOOK_ALLOC_NOWAIT));
         assert_null(stook_cache_alloc_nolock(cache));
         give(cache, LIMIT - 1, LIMIT);
         zeros = stook_cache_zalloc(cache);
@@ -157,7 +158,10 @@ static void the_limit_may_change(void **state)
         assert_int_equal(take_all(cache, 2), 1);
         give(cache, 0, 3);
         assert_int_equal(stook_cache_set_limit(NULL, 1), -EINVAL);
-        assert_int_equal(stook_cache_set_limit(cache, 0), -EINVAL);
+        assert_int_equal(stook_cache_set_limit(cache, 0), 0);           /* none */
+        for (size_t i = 0; i < 2 * LIMIT; i++)
+                assert_non_null(objects[i] = stook_cache_alloc(cache));
+        give(cache, 0, 2 * LIMIT);
         assert_int_equal(stook_cache_set_limit(plain, 1), -ENOTSUP);
         assert_int_equal(stook_cache_destroy(cache), 0);
         assert_int_equal(stook_cache_destroy(plain), 0);
@@ -169,12 +173,12 @@ static void the_mark_is_told_at_each_crossing(void **state)
         struct stook_cache *cache;
 
         (void)state;
-        args.low = LIMIT;
+        args.low_objects = LIMIT;
         args.on_low = on_low;
         errno = 0;
         assert_null(stook_cache_create("limited", 64, &args));
         assert_int_equal(errno, EINVAL);
-        args.low = LOW;
+        args.low_objects = LOW;
         cache = create(&args);
         told = 0;
         assert_int_equal(take_all(cache, 0), LIMIT);
@@ -254,7 +258,7 @@ static size_t reclaim(struct stook_cache *cache, size_t wanted, void *data)
         assert_ptr_equal(data, objects);
         asked++;
         last_wanted = wanted;
-        assert_null(stook_cache_alloc_flags(cache, STOOK_NOWAIT));
+        assert_null(stook_cache_alloc_flags(cache, STOOK_ALLOC_NOWAIT));
         errno = EPERM;
         for (size_t i = 0; i < n; i++)
                 stook_cache_free(cache, objects[--spare]);
@@ -284,7 +288,7 @@ static void objects_are_asked_back(void **state)
         assert_int_equal(asked, 3);
         assert_int_equal(last_wanted, 2);
         assert_null(stook_cache_alloc_nolock(cache));
-        assert_null(stook_cache_alloc_flags(cache, STOOK_NOWAIT));
+        assert_null(stook_cache_alloc_flags(cache, STOOK_ALLOC_NOWAIT));
         assert_int_equal(asked, 3);
         stook_cache_free_bulk(cache, 3, others);
         give(cache, 0, spare);
@@ -479,17 +483,18 @@ int main(void)
 {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test_prestate(exactly_so_many, FLAGS(0)),
-                cmocka_unit_test_prestate(exactly_so_many, FLAGS(STOOK_NO_SHEAVES)),
-                cmocka_unit_test_prestate(exactly_so_many, FLAGS(STOOK_ACCOUNT)),
+                cmocka_unit_test_prestate(exactly_so_many, FLAGS(STOOK_CACHE_NO_SHEAVES)),
+                cmocka_unit_test_prestate(exactly_so_many, FLAGS(STOOK_CACHE_ACCOUNT)),
                 cmocka_unit_test_prestate(exactly_so_many,
-                                          FLAGS(STOOK_DEBUG_F | STOOK_DEBUG_Z | STOOK_DEBUG_Q)),
+                                          FLAGS(STOOK_CACHE_CHECK | STOOK_CACHE_RED_ZONE |
+                                                STOOK_CACHE_QUARANTINE)),
                 cmocka_unit_test(bulk_calls_get_all_or_nothing),
                 cmocka_unit_test(prefilled_objects_count),
                 cmocka_unit_test(the_limit_may_change),
                 cmocka_unit_test(the_mark_is_told_at_each_crossing),
                 cmocka_unit_test(never_more_beside_other_threads),
                 cmocka_unit_test_prestate(objects_are_asked_back, FLAGS(0)),
-                cmocka_unit_test_prestate(objects_are_asked_back, FLAGS(STOOK_ACCOUNT)),
+                cmocka_unit_test_prestate(objects_are_asked_back, FLAGS(STOOK_CACHE_ACCOUNT)),
                 cmocka_unit_test(a_callback_is_not_called_inside_itself),
                 cmocka_unit_test(a_child_is_in_the_callback_if_its_thread_was),
                 cmocka_unit_test(asked_for_lack_of_memory_and_in_a_trim),

@@ -29,7 +29,8 @@ enum { THREADS = 4 };
 static void slabs_fill_runs(void **state)
 {
         static const size_t sizes[] = { 8, 24, 64, 1000, 3000, 20000, 90000, STOOK_OBJECT_MAX };
-        struct stook_cache_args args = { .args_size = sizeof(args), .flags = STOOK_HUGE_PAGES |
+        struct stook_cache_args args = { .args_size = sizeof(args),
+                                         .flags = STOOK_CACHE_HUGE_PAGES |
                                          (uint64_t)(uintptr_t)*state };
 
         for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
@@ -51,7 +52,8 @@ static void slabs_fill_runs(void **state)
 
 static void a_run_goes_whole_and_by_a_shrink(void **state)
 {
-        struct stook_cache_args args = { .args_size = sizeof(args), .flags = STOOK_HUGE_PAGES };
+        struct stook_cache_args args = { .args_size = sizeof(args),
+                                         .flags = STOOK_CACHE_HUGE_PAGES };
         struct stook_cache *cache = create(1000, &args);
         size_t n = take(cache, 0, RUN + RUN / 2), last = n / 2;
 
@@ -71,7 +73,8 @@ static void a_run_goes_whole_and_by_a_shrink(void **state)
 
 static void reserved_runs_stay(void **state)
 {
-        struct stook_cache_args args = { .args_size = sizeof(args), .flags = STOOK_HUGE_PAGES };
+        struct stook_cache_args args = { .args_size = sizeof(args),
+                                         .flags = STOOK_CACHE_HUGE_PAGES };
         struct stook_cache *cache = create(1000, &args);
         size_t each = stats_of(cache).objects_per_slab, run = RUN / stats_of(cache).slab_bytes;
         struct stook_cache_stats stats;
@@ -158,7 +161,7 @@ static void each_run_is_seen_once(void **state)
 /* Objects are in the file that is mapped; afterwards the library has memory of its own there. */
 static void a_file_may_be_mapped(void **state)
 {
-        struct stook_cache_args args = asking(STOOK_HUGE_PAGES);
+        struct stook_cache_args args = asking(STOOK_CACHE_HUGE_PAGES);
         struct stook_cache *cache;
         uintptr_t run;
         size_t n, found = 0;
@@ -261,19 +264,19 @@ static void never_where_callbacks_are_forbidden(void **state)
         forget();
         cache = create(1000, &args);
         errno = 0;
-        assert_null(stook_cache_alloc_flags(cache, STOOK_NOWAIT));
+        assert_null(stook_cache_alloc_flags(cache, STOOK_ALLOC_NOWAIT));
         assert_int_equal(errno, ENOMEM);
         assert_null(stook_cache_alloc_nolock(cache));
-        assert_int_equal(stook_cache_alloc_bulk(cache, STOOK_NOWAIT, 10, objects), -ENOMEM);
-        assert_null(stook_sheaf_prefill(cache, STOOK_NOWAIT, 10));
+        assert_int_equal(stook_cache_alloc_bulk(cache, STOOK_ALLOC_NOWAIT, 10, objects), -ENOMEM);
+        assert_null(stook_sheaf_prefill(cache, STOOK_ALLOC_NOWAIT, 10));
         assert_int_equal(seen.in, 0);
         assert_int_equal(stook_cache_reserve(cache, 20), 0);
         assert_true(seen.in >= 1);
-        objects[0] = stook_cache_alloc_flags(cache, STOOK_NOWAIT);
+        objects[0] = stook_cache_alloc_flags(cache, STOOK_ALLOC_NOWAIT);
         objects[1] = stook_cache_alloc_nolock(cache);
         assert_non_null(objects[0]);
         assert_non_null(objects[1]);
-        sheaf = stook_sheaf_prefill(cache, STOOK_NOWAIT, 10);
+        sheaf = stook_sheaf_prefill(cache, STOOK_ALLOC_NOWAIT, 10);
         assert_non_null(sheaf);
         stook_sheaf_return(cache, sheaf);
         stook_cache_free(cache, objects[0]);
@@ -300,7 +303,7 @@ static void every_call_may_ask(void **state)
                         assert_int_equal(*(char *)objects[0], 0);
                         break;
                 case 1:
-                        objects[0] = stook_cache_alloc_node(cache, STOOK_THISNODE, 0);
+                        objects[0] = stook_cache_alloc_node(cache, STOOK_ALLOC_THISNODE, 0);
                         assert_non_null(objects[0]);
                         break;
                 case 2:
@@ -311,7 +314,7 @@ static void every_call_may_ask(void **state)
                         sheaf = stook_sheaf_prefill(cache, 0, many);
                         break;
                 default:
-                        sheaf = stook_sheaf_prefill(cache, STOOK_THISNODE, 10);
+                        sheaf = stook_sheaf_prefill(cache, STOOK_ALLOC_THISNODE, 10);
                         break;
                 }
                 assert_true(seen.in > 0);
@@ -354,7 +357,7 @@ static void what_is_refused_is_no_memory(void **state)
 
 static void without_memory_nothing_changes(void **state)
 {
-        struct stook_cache_args args = asking(STOOK_HUGE_PAGES);
+        struct stook_cache_args args = asking(STOOK_CACHE_HUGE_PAGES);
         struct stook_cache *cache;
 
         (void)state;
@@ -425,7 +428,7 @@ static void wrong_arguments(void **state)
         errno = 0;
         assert_null(stook_cache_create("wrong", 64, &args));
         assert_int_equal(errno, EINVAL);
-        args = asking(STOOK_TYPESAFE_BY_RCU);
+        args = asking(STOOK_CACHE_TYPESAFE_BY_RCU);
         assert_null(stook_cache_create("wrong", 64, &args));
         assert_int_equal(errno, ENOTSUP);
         args = asking(0);
@@ -439,27 +442,28 @@ int main(void)
 {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test_prestate(slabs_fill_runs, FLAGS(0)),
-                cmocka_unit_test_prestate(slabs_fill_runs, FLAGS(STOOK_RANDOM_ORDER)),
-                cmocka_unit_test_prestate(slabs_fill_runs, FLAGS(STOOK_DEBUG_F | STOOK_DEBUG_Z)),
-                cmocka_unit_test_prestate(slabs_fill_runs, FLAGS(STOOK_TYPESAFE_BY_RCU)),
+                cmocka_unit_test_prestate(slabs_fill_runs, FLAGS(STOOK_CACHE_RANDOM_ORDER)),
+                cmocka_unit_test_prestate(slabs_fill_runs,
+                                          FLAGS(STOOK_CACHE_CHECK | STOOK_CACHE_RED_ZONE)),
+                cmocka_unit_test_prestate(slabs_fill_runs, FLAGS(STOOK_CACHE_TYPESAFE_BY_RCU)),
                 cmocka_unit_test(a_run_goes_whole_and_by_a_shrink),
                 cmocka_unit_test(reserved_runs_stay),
                 cmocka_unit_test_prestate(destructors_run_before_the_memory_goes, FLAGS(0)),
                 cmocka_unit_test_prestate(destructors_run_before_the_memory_goes,
-                                          FLAGS(STOOK_DEBUG_F | STOOK_DEBUG_Z)),
+                                          FLAGS(STOOK_CACHE_CHECK | STOOK_CACHE_RED_ZONE)),
                 cmocka_unit_test_prestate(each_run_is_seen_once, FLAGS(0)),
-                cmocka_unit_test_prestate(each_run_is_seen_once, FLAGS(STOOK_NO_SHEAVES)),
-                cmocka_unit_test_prestate(each_run_is_seen_once, FLAGS(STOOK_ACCOUNT)),
+                cmocka_unit_test_prestate(each_run_is_seen_once, FLAGS(STOOK_CACHE_NO_SHEAVES)),
+                cmocka_unit_test_prestate(each_run_is_seen_once, FLAGS(STOOK_CACHE_ACCOUNT)),
                 cmocka_unit_test(a_file_may_be_mapped),
                 cmocka_unit_test(renewed_runs_refuse_huge_pages),
                 cmocka_unit_test(never_where_callbacks_are_forbidden),
                 cmocka_unit_test_prestate(every_call_may_ask, FLAGS(0)),
-                cmocka_unit_test_prestate(every_call_may_ask, FLAGS(STOOK_ACCOUNT)),
-                cmocka_unit_test_prestate(every_call_may_ask, FLAGS(STOOK_DEBUG_F)),
+                cmocka_unit_test_prestate(every_call_may_ask, FLAGS(STOOK_CACHE_ACCOUNT)),
+                cmocka_unit_test_prestate(every_call_may_ask, FLAGS(STOOK_CACHE_CHECK)),
                 cmocka_unit_test(what_is_refused_is_no_memory),
                 cmocka_unit_test(without_memory_nothing_changes),
                 cmocka_unit_test_prestate(beside_other_threads, FLAGS(0)),
-                cmocka_unit_test_prestate(beside_other_threads, FLAGS(STOOK_HUGE_PAGES)),
+                cmocka_unit_test_prestate(beside_other_threads, FLAGS(STOOK_CACHE_HUGE_PAGES)),
                 cmocka_unit_test(wrong_arguments),
         };
 

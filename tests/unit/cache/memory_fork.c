@@ -76,7 +76,7 @@ static bool maps_have(const char *name)
 /* What the child of a fork finds; *state: the slabs that had left are lost. */
 static void half_of_a_run_goes(void **state)
 {
-        struct stook_cache_args args = asking(STOOK_NO_SHEAVES);
+        struct stook_cache_args args = asking(STOOK_CACHE_NO_SHEAVES);
         struct stook_cache *cache;
         bool lost = *state;
         void *object;

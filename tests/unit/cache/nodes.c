@@ -1,6 +1,6 @@
 /*
  * What this proves, on a made-up machine of 4 nodes, 0 and 2 with memory:
- *  - an object comes from the node that was asked for, or not at all with STOOK_THISNODE;
+ *  - an object comes from the node that was asked for, or not at all with STOOK_ALLOC_THISNODE;
  *  - of objects freed on another node than their own at most two sheaves come out there again, and
  *    the others go home in whole sheaves;
  *  - nodes without memory have barns and use any object;
@@ -38,7 +38,7 @@ static void a_node_is_obeyed(void **state)
                 void *object;
 
                 errno = 0;
-                object = stook_cache_alloc_node(cache, STOOK_THISNODE, node);
+                object = stook_cache_alloc_node(cache, STOOK_ALLOC_THISNODE, node);
                 if (node < -1 || node > 3) {
                         assert_null(object);
                         assert_int_equal(errno, EINVAL);
@@ -50,7 +50,7 @@ static void a_node_is_obeyed(void **state)
                 }
                 stook_cache_free(cache, object);
                 if (node >= 0 && node < 4) {
-                        object = stook_cache_alloc_node(cache, STOOK_ZERO, node);
+                        object = stook_cache_alloc_node(cache, STOOK_ALLOC_ZERO, node);
                         assert_int_equal(node_of(object), node == 3 ? 2 : home[node]);
                         for (int i = 0; i < 8; i++)
                                 assert_int_equal(((uint64_t *)object)[i], 0);
@@ -71,7 +71,7 @@ static void mismatches_are_counted(void **state)
         (void)state;
         NEED_NODE(0);
         for (int i = 0; i < 10; i++)
-                assert_non_null(object[i] = stook_cache_alloc_node(cache, STOOK_THISNODE, 0));
+                assert_non_null(object[i] = stook_cache_alloc_node(cache, STOOK_ALLOC_THISNODE, 0));
         s = stats_of(cache);
         assert_int_equal(s.alloc_node_mismatch, 0);
         assert_int_equal(s.alloc_fastpath, 10);
@@ -130,7 +130,7 @@ static void what_is_asked_for_is_looked_at(void **state)
         first = stook_cache_alloc(cache);       /* main has room for one */
         stook_cache_free(cache, object);
         before = stats_of(cache);
-        other = stook_cache_alloc_node(cache, STOOK_THISNODE, 0);
+        other = stook_cache_alloc_node(cache, STOOK_ALLOC_THISNODE, 0);
         s = stats_of(cache);
         assert_int_equal(node_of(other), 0);
         assert_int_equal(s.alloc_fastpath, before.alloc_fastpath + 1);
@@ -226,7 +226,8 @@ static void bulk_frees_sort_by_node(void **state)
         NEED_NODE(0);
         for (int i = 0; i < N; i++)
                 assert_non_null(
-                        object[i] = stook_cache_alloc_node(cache, STOOK_THISNODE, i % 3 ? 0 : 2));
+                        object[i] = stook_cache_alloc_node(cache, STOOK_ALLOC_THISNODE, i % 3 ? 0
+                                                           : 2));
         NEED_NODE(2);
         stook_cache_free_bulk(cache, N, object);
         assert_int_equal(stook_home_counts(&cache->front, 0).objects, 666 / 64 * 64);
@@ -249,7 +250,7 @@ static void no_memory_for_sheaves(void **state)
         allocate(cache, object, N);
         for (int i = 0; i < N; i += 5)
                 object[i] = (stook_cache_free(cache, object[i]),
-                             stook_cache_alloc_node(cache, STOOK_THISNODE, 2));
+                             stook_cache_alloc_node(cache, STOOK_ALLOC_THISNODE, 2));
         stook_inject.sheaf_fail_every = 1;
         free_all(cache, object, N / 2);
         stook_cache_free_bulk(cache, N / 2, object + N / 2);
@@ -286,7 +287,7 @@ static void memoryless_nodes_have_a_barn(void **state)
         assert_int_equal(s.sheaf_refill, before.sheaf_refill);
         assert_int_equal(s.sheaf_flush, before.sheaf_flush);
         /* An object of any node is welcome. */
-        object[0] = stook_cache_alloc_node(cache, STOOK_THISNODE, 2);
+        object[0] = stook_cache_alloc_node(cache, STOOK_ALLOC_THISNODE, 2);
         stook_cache_free(cache, object[0]);
         assert_ptr_equal(stook_cache_alloc(cache), object[0]);
         stook_cache_free(cache, object[0]);
@@ -435,7 +436,7 @@ static void count_limit(struct stook_group *group, size_t wanted, void *data)
 /* An allocation that names a node is charged as any other: limits hold, and their callback runs. */
 static void a_node_lifts_no_limit(void **state)
 {
-        struct stook_cache_args args = { .args_size = sizeof(args), .flags = STOOK_ACCOUNT };
+        struct stook_cache_args args = { .args_size = sizeof(args), .flags = STOOK_CACHE_ACCOUNT };
         struct stook_cache *cache = stook_cache_create("limited", 64, &args);
         struct stook_group *group = stook_group_create("limited", NULL, 64);
         struct stook_group_stats stats = { .stats_size = sizeof(stats) };
@@ -443,15 +444,15 @@ static void a_node_lifts_no_limit(void **state)
         (void)state;
         assert_non_null(cache);
         assert_non_null(group);
-        stook_group_on_limit(group, count_limit, NULL);
+        assert_int_equal(stook_group_on_limit(group, count_limit, NULL), 0);
         stook_group_enter(group);
         errno = 0;
-        assert_null(stook_cache_alloc_node(cache, STOOK_THISNODE, 0));
+        assert_null(stook_cache_alloc_node(cache, STOOK_ALLOC_THISNODE, 0));
         assert_int_equal(errno, ENOMEM);
         assert_int_equal(limit_calls, 1);
-        assert_null(stook_cache_alloc_node(cache, STOOK_ZERO, 0));
+        assert_null(stook_cache_alloc_node(cache, STOOK_ALLOC_ZERO, 0));
         assert_int_equal(limit_calls, 2);
-        assert_null(stook_cache_alloc_node(cache, STOOK_NOWAIT, 0));
+        assert_null(stook_cache_alloc_node(cache, STOOK_ALLOC_NOWAIT, 0));
         assert_int_equal(limit_calls, 2);
         stook_group_enter(NULL);
         assert_int_equal(stook_group_get_stats(group, &stats), 0);
@@ -472,24 +473,25 @@ static void many_are_of_this_node(void **state)
         NEED_NODE(0);
         for (int i = 0; i < 300; i++)
                 assert_non_null(
-                        object[i] = stook_cache_alloc_node(cache, STOOK_THISNODE, i % 2 ? 0 : 2));
+                        object[i] = stook_cache_alloc_node(cache, STOOK_ALLOC_THISNODE, i % 2 ? 0
+                                                           : 2));
         free_all(cache, object, 300);
-        assert_int_equal(stook_cache_alloc_bulk(cache, STOOK_THISNODE, 300, object), 0);
+        assert_int_equal(stook_cache_alloc_bulk(cache, STOOK_ALLOC_THISNODE, 300, object), 0);
         assert_int_equal(how_many_of(0, object, 300), 300);
         free_all(cache, object, 300);
 
         for (int i = 0; i < 300; i++)
-                assert_non_null(object[i] = stook_cache_alloc_node(cache, STOOK_THISNODE, 2));
+                assert_non_null(object[i] = stook_cache_alloc_node(cache, STOOK_ALLOC_THISNODE, 2));
         free_all(cache, object, 300);           /* into this slot's sheaves, as a rule */
         mixed = stook_sheaf_prefill(cache, 0, 10);
         assert_non_null(mixed);
-        sheaf = stook_sheaf_prefill(cache, STOOK_THISNODE, 100);
+        sheaf = stook_sheaf_prefill(cache, STOOK_ALLOC_THISNODE, 100);
         assert_non_null(sheaf);
         assert_int_equal(stook_sheaf_available(sheaf), 100);
         for (int i = 0; i < 100; i++)
                 object[i] = stook_sheaf_alloc(cache, sheaf);
         assert_int_equal(how_many_of(0, object, 100), 100);
-        assert_int_equal(stook_sheaf_refill(cache, STOOK_THISNODE, &mixed, 10), 0);
+        assert_int_equal(stook_sheaf_refill(cache, STOOK_ALLOC_THISNODE, &mixed, 10), 0);
         for (int i = 0; i < 10; i++)
                 object[100 + i] = stook_sheaf_alloc(cache, mixed);
         assert_int_equal(how_many_of(0, object + 100, 10), 10);
@@ -503,10 +505,7 @@ static struct stook_cache *tuned;
 
 static void *tune_to_none(void *unused)
 {
-        struct stook_tuning none = { .tuning_size = sizeof(none), .barn_full = -1,
-                                     .barn_empty = -1 };
-
-        assert_int_equal(stook_cache_tune(tuned, &none), 0);
+        assert_int_equal(stook_cache_tune(tuned, STOOK_TUNING(.sheaf_capacity = STOOK_NONE)), 0);
         return unused;
 }
 
@@ -530,7 +529,7 @@ static void a_tuner_passes_a_sheaf_in_hands(void **state)
         NEED_NODE(0);
         tuned = stook_cache_create("tuned", 64, &args);
         for (int i = 0; i < 10; i++)
-                assert_non_null(object[i] = stook_cache_alloc_node(tuned, STOOK_THISNODE, 2));
+                assert_non_null(object[i] = stook_cache_alloc_node(tuned, STOOK_ALLOC_THISNODE, 2));
         stook_inject.putting_back = tune_meanwhile;
         stook_cache_free_bulk(tuned, 10, object);
         assert_null(stook_inject.putting_back);

@@ -83,17 +83,18 @@ static void work(void)
                 for (size_t i = 0; i < MANY; i++)
                         stook_cache_free_nolock(cache, held[i]);
         }
-        assert_int_equal(stook_cache_alloc_bulk(cache, STOOK_NOLOCK, MANY, held), 0);
+        assert_int_equal(stook_cache_alloc_bulk(cache, STOOK_ALLOC_NOLOCK, MANY, held), 0);
         all_differ(MANY);
         stook_cache_free_bulk_nolock(cache, MANY, held);
         for (size_t i = 0; i < MANY; i++)
                 assert_non_null(
-                        held[i] = stook_cache_alloc_flags(cache, STOOK_NOLOCK | STOOK_ZERO));
+                        held[i] = stook_cache_alloc_flags(cache, STOOK_ALLOC_NOLOCK |
+                                                          STOOK_ALLOC_ZERO));
         all_differ(MANY);
         if (!lent)
-                lent = stook_sheaf_prefill(cache, STOOK_NOLOCK, 50);
+                lent = stook_sheaf_prefill(cache, STOOK_ALLOC_NOLOCK, 50);
         assert_non_null(lent);
-        assert_int_equal(stook_sheaf_refill(cache, STOOK_NOLOCK, &lent, 500), 0);
+        assert_int_equal(stook_sheaf_refill(cache, STOOK_ALLOC_NOLOCK, &lent, 500), 0);
         for (size_t i = 0; i < MANY; i++)
                 stook_cache_free_nolock(cache, held[i]);
         while (stook_sheaf_available(lent))

@@ -30,8 +30,8 @@ static void *object[MANY];
 
 static void *blocking(void) { return stook_cache_alloc(cache); }
 static void *nolock(void) { return stook_cache_alloc_nolock(cache); }
-static void *nowait(void) { return stook_cache_alloc_flags(cache, STOOK_NOWAIT); }
-static void *nolock_flag(void) { return stook_cache_alloc_flags(cache, STOOK_NOLOCK); }
+static void *nowait(void) { return stook_cache_alloc_flags(cache, STOOK_ALLOC_NOWAIT); }
+static void *nolock_flag(void) { return stook_cache_alloc_flags(cache, STOOK_ALLOC_NOLOCK); }
 static void *malloc_nolock(void) { return stook_malloc_nolock(SIZE); }
 
 static void free_blocking(void *o) { stook_cache_free(cache, o); }

@@ -49,7 +49,7 @@ static void leave_of_2(struct stook_cache *cache)
         void *object[50];
 
         for (int i = 0; i < 50; i++)
-                assert_non_null(object[i] = stook_cache_alloc_node(cache, STOOK_THISNODE, 2));
+                assert_non_null(object[i] = stook_cache_alloc_node(cache, STOOK_ALLOC_THISNODE, 2));
         free_all(cache, object, 50);
 }
 

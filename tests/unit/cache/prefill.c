@@ -102,7 +102,7 @@ static void objects_are_zeroed_on_request(void **state)
         stook_cache_free_bulk(cache, CAPACITY, objects);
         stook_sheaf_return(cache, sheaf);
         for (int round = 0; round < 3; round++) {
-                sheaf = stook_sheaf_prefill(cache, STOOK_ZERO | STOOK_NOWAIT, 20);
+                sheaf = stook_sheaf_prefill(cache, STOOK_ALLOC_ZERO | STOOK_ALLOC_NOWAIT, 20);
                 for (int i = 0; i < 10; i++) {
                         objects[i] = stook_sheaf_alloc(cache, sheaf);
                         assert_int_equal(dirty_bytes(objects[i]), 0);
@@ -111,7 +111,7 @@ static void objects_are_zeroed_on_request(void **state)
                 assert_int_equal(stook_sheaf_refill(cache, 0, &sheaf, 10), 0);
                 objects[10] = stook_sheaf_alloc(cache, sheaf);
                 dirty += dirty_bytes(objects[10]);
-                assert_int_equal(stook_sheaf_refill(cache, STOOK_ZERO, &sheaf, 5), 0);
+                assert_int_equal(stook_sheaf_refill(cache, STOOK_ALLOC_ZERO, &sheaf, 5), 0);
                 objects[11] = stook_sheaf_alloc(cache, sheaf);
                 assert_int_equal(dirty_bytes(objects[11]), 0);
                 memset(objects[11], 0xee, 64);
@@ -157,7 +157,7 @@ static void construct(void *object, void *data)
 static void no_objects_are_enough(void **state)
 {
         struct stook_cache *caches[2] = { cache_of("none", NULL),
-                                          cache_of("bare", ARGS(.flags = STOOK_NO_SHEAVES)) };
+                                          cache_of("bare", ARGS(.flags = STOOK_CACHE_NO_SHEAVES)) };
 
         (void)state;
         for (unsigned i = 0; i < 2; i++) {
@@ -176,7 +176,8 @@ static void no_objects_are_enough(void **state)
 /* The same flags as an allocation. */
 static void all_flags_are_taken(void **state)
 {
-        unsigned flags = STOOK_ZERO | STOOK_THISNODE | STOOK_NOWAIT | STOOK_NOLOCK;
+        unsigned flags = STOOK_ALLOC_ZERO | STOOK_ALLOC_THISNODE | STOOK_ALLOC_NOWAIT |
+                STOOK_ALLOC_NOLOCK;
         struct stook_cache *cache = cache_of("flags", NULL);
         struct stook_sheaf *sheaf = stook_sheaf_prefill(cache, flags, 3);
         void *object;
@@ -212,7 +213,7 @@ static void bad_arguments_are_refused(void **state)
                                  -EINVAL);
         }
         errno = 0;
-        assert_null(stook_sheaf_prefill(made, STOOK_ZERO, 1));
+        assert_null(stook_sheaf_prefill(made, STOOK_ALLOC_ZERO, 1));
         assert_int_equal(errno, EINVAL);
         assert_int_equal(stook_sheaf_refill(cache, 0, NULL, 1), -EINVAL);
         assert_int_equal(stook_sheaf_refill(cache, 0, &none, 1), -EINVAL);

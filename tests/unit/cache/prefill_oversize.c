@@ -35,7 +35,7 @@ static void more_than_a_sheaf_holds_is_made_to_measure(void **state)
 
 static void caches_without_sheaves_lend_them_all_the_same(void **state)
 {
-        struct stook_cache *cache = cache_of("none", ARGS(.flags = STOOK_NO_SHEAVES));
+        struct stook_cache *cache = cache_of("none", ARGS(.flags = STOOK_CACHE_NO_SHEAVES));
         void *objects[30];
 
         (void)state;

@@ -31,7 +31,8 @@ static void make_lists_long(void)
                 if (node != home[node])
                         continue;
                 for (size_t i = 0; i < N; i++) {
-                        pinned[node][i] = stook_cache_alloc_node(cache, STOOK_THISNODE, (int)node);
+                        pinned[node][i] = stook_cache_alloc_node(cache, STOOK_ALLOC_THISNODE,
+                                                                 (int)node);
                         assert_non_null(pinned[node][i]);
                 }
                 /* Straight to the slabs: each eighth stays out. */

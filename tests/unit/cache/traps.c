@@ -222,7 +222,7 @@ static void trap_4_callers_that_cannot_wait_get_sheaves(void **state)
 
         (void)state;
         for (int i = 0; i < 1000; i++)
-                objects[i] = i & 1 ? stook_cache_alloc_node(cache, STOOK_NOWAIT, -1)
+                objects[i] = i & 1 ? stook_cache_alloc_node(cache, STOOK_ALLOC_NOWAIT, -1)
                                    : stook_cache_alloc_nolock(cache);
         s = stats_of(cache);
         assert_true(s.alloc_fastpath > 900);            /* but for sections that were aborted */
@@ -405,7 +405,7 @@ static void alloc_at_random(void)
 static void trap_9_nolock_asks_for_no_random_numbers(void **state)
 {
         (void)state;
-        shared = stook_cache_create("trap 9", 64, ARGS(.flags = STOOK_RANDOM_ORDER));
+        shared = stook_cache_create("trap 9", 64, ARGS(.flags = STOOK_CACHE_RANDOM_ORDER));
         assert_int_equal(in_child(alloc_at_random), 0);
         assert_int_equal(stook_cache_destroy(shared), 0);
 }

@@ -36,7 +36,7 @@ static void gone(struct stook_cache *cache)
         assert_int_equal(stook_cache_destroy(cache), 0);
 }
 
-static int tune(struct stook_cache *cache, int capacity, int full, int empty)
+static int tune(struct stook_cache *cache, unsigned capacity, unsigned full, unsigned empty)
 {
         struct stook_tuning t = { sizeof(t), capacity, full, empty };
 
@@ -46,23 +46,24 @@ static int tune(struct stook_cache *cache, int capacity, int full, int empty)
 static void test_nonsense_is_refused(void **state)
 {
         struct stook_cache *cache = stook_cache_create("nonsense", 64, NULL);
-        struct stook_cache *bare = stook_cache_create("bare", 64, ARGS(.flags = STOOK_NO_SHEAVES));
-        struct stook_tuning unknown = { sizeof(unknown) - 1, -1, -1, -1 };
+        struct stook_cache *bare = stook_cache_create("bare", 64,
+                                                      ARGS(.flags = STOOK_CACHE_NO_SHEAVES));
+        struct stook_tuning unknown = { sizeof(unknown) - 1, 0, 0, 0 };
 
         (void)state;
         assert_int_equal(tune(NULL, 1, 1, 1), -EINVAL);
         assert_int_equal(stook_cache_tune(cache, NULL), -EINVAL);
         assert_int_equal(stook_cache_tune(cache, &unknown), -EINVAL);
-        assert_int_equal(tune(cache, 65535, -1, -1), -EINVAL);
-        assert_int_equal(tune(cache, -2, -1, -1), -EINVAL);
-        assert_int_equal(tune(cache, -1, 4097, -1), -EINVAL);
-        assert_int_equal(tune(cache, -1, -2, -1), -EINVAL);
-        assert_int_equal(tune(cache, -1, -1, 4097), -EINVAL);
-        assert_int_equal(tune(cache, -1, -1, INT_MIN), -EINVAL);
+        assert_int_equal(tune(cache, 65535, 0, 0), -EINVAL);
+        assert_int_equal(tune(cache, STOOK_NONE - 1, 0, 0), -EINVAL);
+        assert_int_equal(tune(cache, 0, 4097, 0), -EINVAL);
+        assert_int_equal(tune(cache, 0, STOOK_NONE - 1, 0), -EINVAL);
+        assert_int_equal(tune(cache, 0, 0, 4097), -EINVAL);
+        assert_int_equal(tune(cache, 0, 0, 1u << 31), -EINVAL);
         assert_int_equal(stats_of(cache).sheaf_capacity, 64);
-        assert_int_equal(tune(bare, 8, -1, -1), -ENOTSUP);
-        assert_int_equal(tune(bare, -1, 3, -1), 0);
-        assert_int_equal(tune(bare, 0, -1, -1), 0);
+        assert_int_equal(tune(bare, 8, 0, 0), -ENOTSUP);
+        assert_int_equal(tune(bare, 0, 3, 0), 0);
+        assert_int_equal(tune(bare, STOOK_NONE, 0, 0), 0);
         assert_int_equal(stook_cache_reserve(NULL, 1), -EINVAL);
         assert_int_equal(stook_cache_reserve(cache, SIZE_MAX), -EINVAL);
         errno = 0;
@@ -110,12 +111,12 @@ static void test_what_is_asked_for_holds(void **state)
         assert_int_equal(stats_of(cache).sheaf_capacity, 17);
         assert_true(stats_of(cache).objects_cached <= 17 * 5);
 
-        assert_int_equal(tune(cache, -1, 0, -1), 0);
+        assert_int_equal(tune(cache, 0, STOOK_NONE, 0), 0);
         swing(cache, 3000, 3);
         assert_int_equal(barn_count(cache), 0);
         assert_true(stats_of(cache).objects_cached <= 17 * 2);
 
-        assert_int_equal(tune(cache, 0, -1, -1), 0);
+        assert_int_equal(tune(cache, STOOK_NONE, 0, 0), 0);
         swing(cache, 100, 1);
         s = stats_of(cache);
         assert_int_equal(s.objects_cached, 0);
@@ -135,7 +136,8 @@ static void test_what_is_asked_for_holds(void **state)
 static void test_a_failed_destroy_begins_a_generation(void **state)
 {
         struct stook_cache *cache = stook_cache_create("failed", 64, NULL);
-        struct stook_cache *bare = stook_cache_create("bare", 64, ARGS(.flags = STOOK_NO_SHEAVES));
+        struct stook_cache *bare = stook_cache_create("bare", 64,
+                                                      ARGS(.flags = STOOK_CACHE_NO_SHEAVES));
         void *object = stook_cache_alloc(cache), *other = stook_cache_alloc(bare);
         uint32_t before = cache->front.config;
 
@@ -496,7 +498,7 @@ static void test_a_reserve_is_there(void **state)
 {
         static void *objects[5000];
         struct stook_cache *cache = stook_cache_create("reserve", 200,
-                                                       ARGS(.flags = STOOK_NO_SHEAVES));
+                                                       ARGS(.flags = STOOK_CACHE_NO_SHEAVES));
         size_t n;
         int slabs;
 

@@ -28,7 +28,7 @@ static void on_report(const struct stook_report *report, void *data)
 static int each(struct stook_cache *cache, void *count)
 {
         struct stook_cache_stats stats = { .stats_size = sizeof(stats) };
-        struct stook_tuning tuning = { sizeof(tuning), 8, -1, -1 };
+        struct stook_tuning tuning = { sizeof(tuning), 8, 0, 0 };
         void *object = stook_cache_alloc(mine), *other = stook_malloc(777);
         struct stook_group *none;
 
@@ -63,7 +63,7 @@ static int each(struct stook_cache *cache, void *count)
 
 static void calls_that_would_wait_for_the_walk_are_refused(void **state)
 {
-        struct stook_tuning tuning = { sizeof(tuning), 8, -1, -1 };
+        struct stook_tuning tuning = { sizeof(tuning), 8, 0, 0 };
         struct stook_group *group;
         unsigned count = 0;
 

@@ -66,13 +66,14 @@ static void use(struct stook_cache *cache)
         }
         for (int i = 0; i < N; i++)
                 stook_cache_free_nolock(cache, objects[i]);
-        assert_int_equal(stook_cache_alloc_bulk(cache, STOOK_ZERO | STOOK_THISNODE, N, objects), 0);
+        assert_int_equal(stook_cache_alloc_bulk(cache, STOOK_ALLOC_ZERO | STOOK_ALLOC_THISNODE, N,
+                                                objects), 0);
         for (int i = 0; i < N; i++)
                 for (int k = 0; k < 64; k++)
                         assert_int_equal(((char *)objects[i])[k], 0);
         assert_int_equal(stats_of(cache).objects_live, N);
         stook_cache_free_bulk(NULL, N, objects);
-        assert_non_null(sheaf = stook_sheaf_prefill(cache, STOOK_ZERO, 20));
+        assert_non_null(sheaf = stook_sheaf_prefill(cache, STOOK_ALLOC_ZERO, 20));
         for (int i = 0; i < 20; i++) {
                 assert_non_null(object = stook_sheaf_alloc(cache, sheaf));
                 assert_int_equal(object[63], 0);
@@ -89,7 +90,7 @@ static void every_call_works(void **state)
         assert_true(stook_profile_start(100));
         for (size_t i = 0; i < sizeof(watches) / sizeof(*watches); i++) {
                 struct stook_cache *plain = create(watches[i], 0);
-                struct stook_cache *accounted = create(watches[i], STOOK_ACCOUNT);
+                struct stook_cache *accounted = create(watches[i], STOOK_CACHE_ACCOUNT);
 
                 use(plain);
                 use(accounted);
@@ -100,8 +101,7 @@ static void every_call_works(void **state)
 
 static void sheaves_are_at_the_other_line_or_nowhere(void **state)
 {
-        struct stook_tuning tuning = { .tuning_size = sizeof(tuning), .sheaf_capacity = 8,
-                                       .barn_full = -1, .barn_empty = -1 };
+        struct stook_tuning tuning = { .tuning_size = sizeof(tuning), .sheaf_capacity = 8 };
         struct stook_cache *debugged = create(STOOK_WATCH_DEBUG, 0);
         struct stook_cache *recorded = create(STOOK_WATCH_RECORD, 0);
 
@@ -122,8 +122,8 @@ static void sheaves_are_at_the_other_line_or_nowhere(void **state)
 
 static void a_watched_cache_is_not_merged(void **state)
 {
-        struct stook_cache *one = create(STOOK_WATCH_DEBUG, STOOK_MERGE);
-        struct stook_cache *other = create(STOOK_WATCH_DEBUG, STOOK_MERGE);
+        struct stook_cache *one = create(STOOK_WATCH_DEBUG, STOOK_CACHE_MERGE);
+        struct stook_cache *other = create(STOOK_WATCH_DEBUG, STOOK_CACHE_MERGE);
 
         (void)state;
         assert_ptr_not_equal(one, other);

@@ -27,7 +27,8 @@ static struct stook_cache *cache;
 
 static int setup(void **unused)
 {
-        const struct stook_cache_args args = { .args_size = sizeof(args), .flags = STOOK_DEBUG_A };
+        const struct stook_cache_args args = { .args_size = sizeof(args),
+                                               .flags = STOOK_CACHE_MAY_FAIL };
 
         (void)unused;
         cache = stook_cache_create("may fail", 64, &args);
@@ -170,7 +171,8 @@ static void a_refill_fails_for_what_lacks(void **unused)
 static void a_group_is_not_charged(void **unused)
 {
         const struct stook_cache_args args = { .args_size = sizeof(args),
-                                               .flags = STOOK_DEBUG_A | STOOK_ACCOUNT };
+                                               .flags = STOOK_CACHE_MAY_FAIL |
+                                                       STOOK_CACHE_ACCOUNT };
         struct stook_cache *accounted = stook_cache_create("charged", 64, &args);
         struct stook_group *group = stook_group_create("fails", NULL, 1 << 20);
         void *object;

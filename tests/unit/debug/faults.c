@@ -18,7 +18,8 @@
 #include "report/report.h"
 
 #define SIZE 64
-#define FZPU (STOOK_DEBUG_F | STOOK_DEBUG_Z | STOOK_DEBUG_P | STOOK_DEBUG_U)
+#define FZPU (STOOK_CACHE_CHECK | STOOK_CACHE_RED_ZONE | STOOK_CACHE_POISON | \
+              STOOK_CACHE_STORE_USER)
 
 /* ---- reports ---- */
 
@@ -90,7 +91,7 @@ static void an_overrun_by_one_byte(void **state)
 {
         (void)state;
         for (size_t size = SIZE - 8; size <= SIZE; size++) {
-                struct stook_cache *cache = create_of(size, STOOK_DEBUG_Z);
+                struct stook_cache *cache = create_of(size, STOOK_CACHE_RED_ZONE);
                 char *object = stook_cache_alloc(cache);
 
                 object[size] = 0;
@@ -106,7 +107,7 @@ static void an_overrun_of_a_free_object(void **state)
 {
         (void)state;
         for (size_t size = SIZE - 8; size <= SIZE; size++) {
-                struct stook_cache *cache = create_of(size, STOOK_DEBUG_Z);
+                struct stook_cache *cache = create_of(size, STOOK_CACHE_RED_ZONE);
                 char *object = stook_cache_alloc(cache);
 
                 stook_cache_free(cache, object);
@@ -138,7 +139,7 @@ static void a_long_overrun(void **state)
 
 static void an_underrun_by_one_byte(void **state)
 {
-        struct stook_cache *cache = create(STOOK_DEBUG_Z);
+        struct stook_cache *cache = create(STOOK_CACHE_RED_ZONE);
         char *object = stook_cache_alloc(cache);
 
         (void)state;
@@ -153,11 +154,12 @@ static void an_underrun_by_one_byte(void **state)
 /* The words that other layers have behind an object belong to no user either. */
 static void an_overrun_into_hidden_words(void **state)
 {
-        static const uint64_t flags[] = { STOOK_ACCOUNT, STOOK_RCU, STOOK_RCU | STOOK_ACCOUNT };
+        static const uint64_t flags[] = { STOOK_CACHE_ACCOUNT, STOOK_CACHE_RCU,
+                                          STOOK_CACHE_RCU | STOOK_CACHE_ACCOUNT };
 
         (void)state;
         for (int i = 0; i < 3; i++) {
-                struct stook_cache *cache = create(STOOK_DEBUG_Z | flags[i]);
+                struct stook_cache *cache = create(STOOK_CACHE_RED_ZONE | flags[i]);
                 char *object = stook_cache_alloc(cache);
 
                 object[SIZE] ^= 1;
@@ -205,7 +207,7 @@ static void a_write_behind_a_free_object(void **state)
 
 static void a_write_to_an_object_in_quarantine(void **state)
 {
-        struct stook_cache *cache = create(FZPU | STOOK_DEBUG_Q);
+        struct stook_cache *cache = create(FZPU | STOOK_CACHE_QUARANTINE);
         char *object = stook_cache_alloc(cache);
 
         (void)state;
@@ -268,7 +270,7 @@ static void a_double_free_in_every_position(void **state)
 
 static void a_double_free_of_an_object_in_quarantine(void **state)
 {
-        struct stook_cache *cache = create(STOOK_DEBUG_Q);
+        struct stook_cache *cache = create(STOOK_CACHE_QUARANTINE);
         void *object = stook_cache_alloc(cache);
 
         (void)state;
@@ -319,7 +321,7 @@ static void a_free_to_another_cache(void **state)
 
 static void a_free_with_another_size(void **state)
 {
-        struct stook_cache *cache = create(STOOK_DEBUG_F);
+        struct stook_cache *cache = create(STOOK_CACHE_CHECK);
         void *object = stook_cache_alloc(cache), *good = stook_cache_alloc(cache);
 
         (void)state;
@@ -335,7 +337,7 @@ static void a_free_with_another_size(void **state)
 
 static void objects_left(void **state)
 {
-        struct stook_cache *cache = create(FZPU | STOOK_DEBUG_Q);
+        struct stook_cache *cache = create(FZPU | STOOK_CACHE_QUARANTINE);
         void *object = stook_cache_alloc(cache);
 
         (void)state;

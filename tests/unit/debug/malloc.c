@@ -125,7 +125,7 @@ static void an_overrun_by_one_byte(void **state)
                         stook_realloc(stook_malloc(size / 2 + 1), size),
                 };
 
-                if (!(modes_of(objects[0]) & STOOK_DEBUG_Z))
+                if (!(modes_of(objects[0]) & STOOK_CACHE_RED_ZONE))
                         skip();
                 for (int k = 0; k < 4; k++)
                         objects[k][size] ^= 1;
@@ -157,7 +157,7 @@ static void frees_of_what_is_free(void **state)
         stook_free_sized(object = stook_malloc(40), 40);
         assert_int_equal(reports, 0);
         object = stook_malloc(40);
-        if (!(modes_of(object) & STOOK_DEBUG_F))
+        if (!(modes_of(object) & STOOK_CACHE_CHECK))
                 skip();
         stook_free_sized(object, 48);
         expect(STOOK_FAULT_WRONG_SIZE);
@@ -209,7 +209,7 @@ static void objects_of_groups(void **state)
         }
         assert_non_null(object = stook_malloc(20));
         stook_group_enter(before);
-        if (modes_of(object) & STOOK_DEBUG_Z) {
+        if (modes_of(object) & STOOK_CACHE_RED_ZONE) {
                 object[20] ^= 1;
                 stook_free(object);
                 expect(STOOK_FAULT_OVERRUN);

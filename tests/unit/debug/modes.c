@@ -17,11 +17,13 @@
 #include "report/report.h"
 
 #define N    150                        /* more than a slab of some of the caches has */
-#define FZPU (STOOK_DEBUG_F | STOOK_DEBUG_Z | STOOK_DEBUG_P | STOOK_DEBUG_U)
+#define FZPU (STOOK_CACHE_CHECK | STOOK_CACHE_RED_ZONE | STOOK_CACHE_POISON | \
+              STOOK_CACHE_STORE_USER)
 
 static const uint64_t modes[] = {
-        STOOK_DEBUG_F, STOOK_DEBUG_Z, STOOK_DEBUG_P, STOOK_DEBUG_U, STOOK_DEBUG_A, STOOK_DEBUG_Q,
-        FZPU, FZPU | STOOK_DEBUG_Q,
+        STOOK_CACHE_CHECK, STOOK_CACHE_RED_ZONE, STOOK_CACHE_POISON, STOOK_CACHE_STORE_USER,
+        STOOK_CACHE_MAY_FAIL, STOOK_CACHE_QUARANTINE,
+        FZPU, FZPU | STOOK_CACHE_QUARANTINE,
 };
 
 struct kind {
@@ -38,15 +40,15 @@ static const struct kind kinds[] = {
         { "aligned", 100, 64, 0, false },
         { "page", 4096, 4096, 0, false },
         { "largest", STOOK_OBJECT_MAX, 0, 0, false },
-        { "lines", 72, 0, STOOK_HWCACHE_ALIGN, false },
-        { "merge", 72, 0, STOOK_MERGE, false },
-        { "random", 40, 0, STOOK_RANDOM_ORDER, false },
-        { "accounted", 61, 0, STOOK_ACCOUNT, false },
-        { "rcu", 56, 0, STOOK_RCU, false },
-        { "rcu-accounted", 57, 0, STOOK_RCU | STOOK_ACCOUNT, false },
-        { "typesafe", 48, 0, STOOK_TYPESAFE_BY_RCU, false },
+        { "lines", 72, 0, STOOK_CACHE_HWCACHE_ALIGN, false },
+        { "merge", 72, 0, STOOK_CACHE_MERGE, false },
+        { "random", 40, 0, STOOK_CACHE_RANDOM_ORDER, false },
+        { "accounted", 61, 0, STOOK_CACHE_ACCOUNT, false },
+        { "rcu", 56, 0, STOOK_CACHE_RCU, false },
+        { "rcu-accounted", 57, 0, STOOK_CACHE_RCU | STOOK_CACHE_ACCOUNT, false },
+        { "typesafe", 48, 0, STOOK_CACHE_TYPESAFE_BY_RCU, false },
         { "constructed", 64, 0, 0, true },
-        { "constructed-typesafe", 64, 0, STOOK_TYPESAFE_BY_RCU, true },
+        { "constructed-typesafe", 64, 0, STOOK_CACHE_TYPESAFE_BY_RCU, true },
 };
 
 /* ---- an RCU whose grace periods end when the test says so ---- */
@@ -180,7 +182,7 @@ static void zeroed(const struct kind *kind, struct stook_cache *cache)
 /* The rest of a sheaf goes back as it came: those objects were never handed out. */
 static void prefilled(const struct kind *kind, struct stook_cache *cache)
 {
-        unsigned flags = kind->constructed ? 0 : STOOK_ZERO;
+        unsigned flags = kind->constructed ? 0 : STOOK_ALLOC_ZERO;
         struct stook_sheaf *sheaf = stook_sheaf_prefill(cache, flags, 10);
         void *objects[7];
 
@@ -224,7 +226,7 @@ static void in_a_group(const struct kind *kind, struct stook_cache *cache)
         struct stook_group *group, *before;
         void *objects[5];
 
-        if (!(kind->flags & STOOK_ACCOUNT))
+        if (!(kind->flags & STOOK_CACHE_ACCOUNT))
                 return;
         assert_non_null(group = stook_group_create("debugged", NULL, 1 << 20));
         before = stook_group_enter(group);
@@ -238,8 +240,7 @@ static void in_a_group(const struct kind *kind, struct stook_cache *cache)
 
 static void tuned(struct stook_cache *cache)
 {
-        struct stook_tuning tuning = { .tuning_size = sizeof(tuning), .sheaf_capacity = 8,
-                                       .barn_full = -1, .barn_empty = -1 };
+        struct stook_tuning tuning = { .tuning_size = sizeof(tuning), .sheaf_capacity = 8 };
 
         assert_int_equal(stook_cache_tune(cache, &tuning), -ENOTSUP);
         assert_int_equal(stook_cache_reserve(cache, 30), 0);
@@ -273,7 +274,7 @@ static void every_call_works(void **state)
 
 static void poison_is_where_none_minds(void **state)
 {
-        struct stook_cache *poisoned = create(&kinds[2], STOOK_DEBUG_P);
+        struct stook_cache *poisoned = create(&kinds[2], STOOK_CACHE_POISON);
         struct stook_cache *typesafe = create(&kinds[12], FZPU);
         unsigned char *object = stook_cache_alloc(poisoned), *stable = stook_cache_alloc(typesafe);
 
@@ -292,7 +293,7 @@ static void poison_is_where_none_minds(void **state)
 
 static void the_quarantine_is_bounded_and_first_in_first_out(void **state)
 {
-        struct stook_cache *cache = create(&kinds[4], STOOK_DEBUG_Q | STOOK_DEBUG_P);
+        struct stook_cache *cache = create(&kinds[4], STOOK_CACHE_QUARANTINE | STOOK_CACHE_POISON);
         void *first = stook_cache_alloc(cache), *object;
         unsigned frees = 0;
 

@@ -14,11 +14,11 @@
 
 #include "debug/debug_modes.h"
 
-#define F STOOK_DEBUG_F
-#define Z STOOK_DEBUG_Z
-#define P STOOK_DEBUG_P
-#define U STOOK_DEBUG_U
-#define Q STOOK_DEBUG_Q
+#define F STOOK_CACHE_CHECK
+#define Z STOOK_CACHE_RED_ZONE
+#define P STOOK_CACHE_POISON
+#define U STOOK_CACHE_STORE_USER
+#define Q STOOK_CACHE_QUARANTINE
 #define REFUSED (UINT64_C(1) << 63)
 
 static const struct {
@@ -44,8 +44,8 @@ static const struct {
         { "P;U", "other", U },                  /* the last block without names */
         { "-,conn;FZ", "conn", 0 },
         { "-,conn;FZ", "other", F | Z },
-        { "T;", "x", STOOK_DEBUG_T },
-        { "AO", "x", STOOK_DEBUG_A | STOOK_DEBUG_O },
+        { "T;", "x", STOOK_CACHE_TRACE },
+        { "AO", "x", STOOK_CACHE_MAY_FAIL | STOOK_DEBUG_O },
         { "Q", "x", Q },
         { "Q=4096", "x", Q },
         { "PQ=16M,x", "x", P | Q },

@@ -28,7 +28,8 @@ static bool begun;
 static struct stook_cache *create(const char *name, size_t size)
 {
         struct stook_cache_args args = {
-                .args_size = sizeof(args), .flags = STOOK_DEBUG_Q | STOOK_DEBUG_P | STOOK_DEBUG_F,
+                .args_size = sizeof(args), .flags = STOOK_CACHE_QUARANTINE | STOOK_CACHE_POISON |
+                        STOOK_CACHE_CHECK,
         };
         struct stook_cache *cache = stook_cache_create(name, size, &args);
 

@@ -38,7 +38,7 @@ static void accounted_and_not_watched(void **state)
         (void)state;
         for (size_t i = 0; i < sizeof(watches) / sizeof(*watches); i++) {
                 struct stook_cache *plain = create(watches[i], 0);
-                struct stook_cache *accounted = create(watches[i], STOOK_ACCOUNT);
+                struct stook_cache *accounted = create(watches[i], STOOK_CACHE_ACCOUNT);
 
                 assert_false(stook_front_is_closed(&plain->front));
                 assert_int_equal(stook_front_is_closed(&accounted->front), !watches[i]);
@@ -76,7 +76,7 @@ static void put(struct stook_cache *cache, void *object, size_t n)
 
 static void each_object_is_charged(void **state)
 {
-        struct stook_cache *cache = create(0, STOOK_ACCOUNT);
+        struct stook_cache *cache = create(0, STOOK_CACHE_ACCOUNT);
         struct stook_group *group = stook_group_create("g", NULL, 0);
         struct stook_cache_stats stats = { .stats_size = sizeof(stats) };
         static void *held[MANY];

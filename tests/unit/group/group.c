@@ -43,7 +43,7 @@ static int set_up(void **state)
         cache = stook_cache_create(
                 "charged", SIZE,
                 &(struct stook_cache_args){ .args_size = sizeof(struct stook_cache_args),
-                                            .flags = STOOK_ACCOUNT });
+                                            .flags = STOOK_CACHE_ACCOUNT });
         assert_non_null(cache);
         assert_int_equal(stook_cache_get_stats(cache, &s), 0);
         slot = s.stride;
@@ -207,12 +207,12 @@ static void a_callback_may_make_room(void **state)
         stook_group_enter(group);
         n = fill();
         assert_int_equal(n, 40);
-        stook_group_on_limit(group, make_room, &n);
+        assert_int_equal(stook_group_on_limit(group, make_room, &n), 0);
         void *more = stook_cache_alloc(cache);
         assert_non_null(more);
         assert_int_equal(n, 39);
         assert_int_equal(calls, 1);
-        assert_null(stook_cache_alloc_group(cache, STOOK_NOWAIT, group));
+        assert_null(stook_cache_alloc_group(cache, STOOK_ALLOC_NOWAIT, group));
         assert_null(stook_cache_alloc_nolock(cache));
         assert_int_equal(calls, 1);
         stook_cache_free(cache, more);
@@ -235,7 +235,7 @@ static void bulk_is_charged_all_or_nothing(void **state)
         assert_int_equal(stook_group_usage(group), 900 * slot);
         assert_int_equal(stook_cache_alloc_bulk(cache, 0, 101, held + 900), -ENOMEM);
         assert_int_equal(stook_group_usage(group), 900 * slot);
-        assert_int_equal(stook_cache_alloc_bulk(cache, STOOK_ZERO, 100, held + 900), 0);
+        assert_int_equal(stook_cache_alloc_bulk(cache, STOOK_ALLOC_ZERO, 100, held + 900), 0);
         stook_group_enter(other);
         assert_int_equal(stook_cache_alloc_bulk(cache, 0, 1000, held + 1000), 0);
         stook_group_enter(NULL);
@@ -302,7 +302,7 @@ static void readers_keep_the_charge(void **state)
         struct stook_cache *read = stook_cache_create(
                 "read", 100,
                 &(struct stook_cache_args){ .args_size = sizeof(struct stook_cache_args),
-                                            .flags = STOOK_ACCOUNT | STOOK_RCU,
+                                            .flags = STOOK_CACHE_ACCOUNT | STOOK_CACHE_RCU,
                                             .rcu = &rcu });
         uint64_t charged;
 
@@ -538,7 +538,7 @@ static void an_overwritten_word_is_told(void **state)
         (void)state;
         stook_on_report(note, NULL);
         stook_report_set_policy(STOOK_ON_FAULT_LOG);
-        held[0] = stook_cache_alloc_group(cache, STOOK_ZERO, group);
+        held[0] = stook_cache_alloc_group(cache, STOOK_ALLOC_ZERO, group);
         memset(held[0], 0xff, slot);
         stook_cache_free(cache, held[0]);
         stook_report_set_policy(STOOK_ON_FAULT_ABORT);

@@ -5,10 +5,10 @@
 
 void *inlined_alloc(struct stook_cache *cache)
 {
-        return stook_cache_alloc(cache);
+        return stook_cache_alloc_inline(cache);
 }
 
 void inlined_free(struct stook_cache *cache, void *object)
 {
-        stook_cache_free(cache, object);
+        stook_cache_free_inline(cache, object);
 }

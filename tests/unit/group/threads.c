@@ -153,7 +153,7 @@ int main(void)
         cache = stook_cache_create(
                 "charged", 1000,
                 &(struct stook_cache_args){ .args_size = sizeof(struct stook_cache_args),
-                                            .flags = STOOK_ACCOUNT });
+                                            .flags = STOOK_CACHE_ACCOUNT });
         limit = SHARED / 4 * 1000;
         top = stook_group_create("top", NULL, limit);
         for (int i = 0; i < GROUPS; i++)

@@ -76,7 +76,7 @@ static void caches_have_random_order_if_asked(void **state)
         struct stook_cache *cache = stook_cache_create("any", 48, NULL);
 
         (void)state;
-        assert_int_equal((cache->flags & STOOK_RANDOM_ORDER) != 0,
+        assert_int_equal((cache->flags & STOOK_CACHE_RANDOM_ORDER) != 0,
                          stook_is_hardened(STOOK_HARDEN_RANDOM));
         assert_int_equal(cache->slabs.in_random_order, stook_is_hardened(STOOK_HARDEN_RANDOM));
         assert_int_equal(stook_cache_destroy(cache), 0);
@@ -85,7 +85,7 @@ static void caches_have_random_order_if_asked(void **state)
 /* Debug modes find what hardening does, and more. */
 static void a_cache_with_debug_modes_is_not_hardened(void **state)
 {
-        struct stook_cache_args args = { .args_size = sizeof(args), .flags = STOOK_DEBUG_F };
+        struct stook_cache_args args = { .args_size = sizeof(args), .flags = STOOK_CACHE_CHECK };
         struct stook_cache *cache = stook_cache_create("debugged", 48, &args);
 
         (void)state;

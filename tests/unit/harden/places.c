@@ -142,7 +142,7 @@ static void in_sheaves_and_slabs(void **state)
         expect_one_user_each(cache);
         end(cache);
 
-        cache = create(STOOK_NO_SHEAVES);
+        cache = create(STOOK_CACHE_NO_SHEAVES);
         for (int i = 0; i < N; i++)
                 assert_non_null(objects[i] = stook_cache_alloc(cache));
         for (int i = 0; i < N / 2; i++)
@@ -157,7 +157,7 @@ static void in_sheaves_and_slabs(void **state)
 /* An object of a slab that never had a user. */
 static void never_handed_out(void **state)
 {
-        struct stook_cache *cache = create(STOOK_NO_SHEAVES);
+        struct stook_cache *cache = create(STOOK_CACHE_NO_SHEAVES);
         char *object = stook_cache_alloc(cache);
 
         (void)state;
@@ -220,7 +220,7 @@ static const struct stook_rcu by_hand = { .ops_size = sizeof(by_hand), .call = c
 
 static void waiting_for_readers(void **state)
 {
-        const uint64_t flags[] = { 0, STOOK_RCU, STOOK_NO_SHEAVES | STOOK_RCU };
+        const uint64_t flags[] = { 0, STOOK_CACHE_RCU, STOOK_CACHE_NO_SHEAVES | STOOK_CACHE_RCU };
 
         (void)state;
         assert_int_equal(stook_rcu_use(&by_hand), 0);

@@ -41,7 +41,8 @@ static void expect_freed(const void *object, size_t bytes)
 
 static void objects_of_caches(void **state)
 {
-        const uint64_t flags[] = { 0, STOOK_NO_SHEAVES, STOOK_ACCOUNT, STOOK_RCU };
+        const uint64_t flags[] = { 0, STOOK_CACHE_NO_SHEAVES, STOOK_CACHE_ACCOUNT,
+                                   STOOK_CACHE_RCU };
         void *objects[N];
 
         (void)state;
@@ -121,7 +122,7 @@ static void made_objects_keep_their_content(void **state)
         assert_int_equal(stook_cache_destroy(cache), 0);
 
         args.ctor = NULL;
-        args.flags = STOOK_TYPESAFE_BY_RCU;
+        args.flags = STOOK_CACHE_TYPESAFE_BY_RCU;
         cache = stook_cache_create("stable", 40, &args);
         assert_non_null(cache);
         object = stook_cache_alloc(cache);
@@ -154,7 +155,8 @@ static const struct stook_rcu by_hand = { .ops_size = sizeof(by_hand), .call = c
 /* Readers may look at an object until they have left. */
 static void objects_are_zeroed_after_their_readers(void **state)
 {
-        const uint64_t flags[] = { 0, STOOK_NO_SHEAVES, STOOK_RCU | STOOK_NO_SHEAVES };
+        const uint64_t flags[] = { 0, STOOK_CACHE_NO_SHEAVES,
+                                   STOOK_CACHE_RCU | STOOK_CACHE_NO_SHEAVES };
 
         (void)state;
         for (int i = 0; i < 3; i++) {

@@ -80,7 +80,8 @@ static inline void gone(struct stook_cache *cache)
 static inline void get_of(struct stook_cache *cache, int node, void **objects, size_t n)
 {
         for (size_t i = 0; i < n; i++) {
-                assert_non_null(objects[i] = stook_cache_alloc_node(cache, STOOK_THISNODE, node));
+                assert_non_null(objects[i] = stook_cache_alloc_node(cache, STOOK_ALLOC_THISNODE,
+                                                                    node));
                 assert_int_equal(stook_object_node(objects[i]), node);
         }
 }

@@ -62,7 +62,8 @@ static void test_without_tracks(void **unused)
 
 static void test_lost_and_kept(void **unused)
 {
-        struct stook_cache_args args = { .args_size = sizeof(args), .flags = STOOK_DEBUG_U };
+        struct stook_cache_args args = { .args_size = sizeof(args),
+                                         .flags = STOOK_CACHE_STORE_USER };
 
         (void)unused;
         signal(SIGCHLD, on_signal);
@@ -93,7 +94,8 @@ static void test_lost_and_kept(void **unused)
 /* By a large object, which is itself found by data or not. */
 static void test_large(void **unused)
 {
-        struct stook_cache_args args = { .args_size = sizeof(args), .flags = STOOK_DEBUG_U };
+        struct stook_cache_args args = { .args_size = sizeof(args),
+                                         .flags = STOOK_CACHE_STORE_USER };
         char *volatile large = stook_malloc((size_t)1 << 20);
 
         (void)unused;

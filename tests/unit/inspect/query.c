@@ -62,7 +62,8 @@ static void test_occupancy(void **state)
 {
         enum { OBJECTS = 4000 };
         static void *objects[OBJECTS];
-        struct stook_cache_args args = { .args_size = sizeof(args), .flags = STOOK_NO_SHEAVES };
+        struct stook_cache_args args = { .args_size = sizeof(args),
+                                         .flags = STOOK_CACHE_NO_SHEAVES };
         struct stook_cache *cache = stook_cache_create("occupied", 100, &args);
         struct stook_occupancy o = { .occupancy_size = sizeof(o) };
         struct stook_cache_stats stats = { .stats_size = sizeof(stats) };

@@ -77,7 +77,7 @@ static void is_sound_while_threads_work(void **state)
 static void is_sound_while_slabs_wait_for_readers(void **state)
 {
         struct stook_cache_args args = {
-                .args_size = sizeof(args), .flags = STOOK_TYPESAFE_BY_RCU,
+                .args_size = sizeof(args), .flags = STOOK_CACHE_TYPESAFE_BY_RCU,
         };
         struct stook_cache *cache = stook_cache_create("stable", 320, &args);
         static void *objects[2000];

@@ -113,7 +113,7 @@ static unsigned source_of(const char *name)
 {
         struct walk walk = { .wanted = name };
 
-        assert_int_equal(stook_option_each(look, &walk), 7);
+        assert_int_equal(stook_option_for_each(look, &walk), 7);
         return walk.found - 1;
 }
 
@@ -122,10 +122,10 @@ static void test_each(void **state)
         struct walk walk = { 0 };
 
         (void)state;
-        assert_int_equal(stook_option_each(look, &walk), 0);
+        assert_int_equal(stook_option_for_each(look, &walk), 0);
         assert_true(walk.seen > 20);
         assert_int_equal(walk.may_change, 6);
-        assert_int_equal(stook_option_each(NULL, NULL), -EINVAL);
+        assert_int_equal(stook_option_for_each(NULL, NULL), -EINVAL);
 }
 
 /* ---- set ---- */

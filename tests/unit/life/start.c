@@ -155,7 +155,7 @@ static void trim_gives_memory_back(void **state)
         for (int i = 0; i < TRIMMED; i++)
                 stook_cache_free(cache, objects[i]);
         assert_true(stook_trim(0) > (1 << 19));
-        assert_int_equal(stook_maintain(), 0);
+        stook_maintain();
         assert_int_equal(stook_cache_destroy(cache), 0);
 }
 

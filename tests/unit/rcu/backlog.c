@@ -8,7 +8,7 @@
 static void test_what_waits_is_bounded(void **state)
 {
         enum { LIMIT = 100000, N = 20000 };
-        struct stook_cache *cache = new_cache(0), *sure = new_cache(STOOK_RCU);
+        struct stook_cache *cache = new_cache(0), *sure = new_cache(STOOK_CACHE_RCU);
         uint64_t slack = stats_of(cache).sheaf_capacity * stats_of(cache).stride;
         static void *kept[N];
         int refused = 0;
@@ -16,7 +16,7 @@ static void test_what_waits_is_bounded(void **state)
         (void)state;
         stook_rcu_barrier();
         assert_int_equal(stook_rcu_backlog(), 0);
-        assert_int_equal(stook_rcu_limit(LIMIT, 0), 0);
+        stook_rcu_set_limit(LIMIT, 0);
         for (int i = 0; i < N; i++) {
                 void *object = stook_cache_alloc(cache);
                 int error = i & 1 ? stook_cache_free_rcu(cache, object) :
@@ -42,7 +42,7 @@ static void test_what_waits_is_bounded(void **state)
         stook_rcu_barrier();
         assert_int_equal(stook_rcu_backlog(), 0);
         assert_int_equal(stook_cache_free_rcu(cache, kept[--refused]), 0);
-        assert_int_equal(stook_rcu_limit(0, 1000), 0);
+        stook_rcu_set_limit(0, 1000);
         while (refused)
                 assert_int_equal(stook_cache_free_rcu(cache, kept[--refused]), 0);
         assert_int_equal(stook_cache_destroy(cache), 0);
@@ -62,7 +62,7 @@ static void test_what_nolock_calls_deferred_does_not_refuse_for_ever(void **stat
 
         (void)state;
         stook_rcu_barrier();
-        assert_int_equal(stook_rcu_limit(LIMIT, 0), 0);
+        stook_rcu_set_limit(LIMIT, 0);
         do
                 assert_true(n < N);
         while (!stook_cache_free_rcu_nolock(cache, kept[n++] = stook_cache_alloc(cache)));
@@ -75,7 +75,7 @@ static void test_what_nolock_calls_deferred_does_not_refuse_for_ever(void **stat
         grace();
         assert_int_equal(stook_rcu_backlog(), 0);
         assert_int_equal(stook_cache_free_rcu(cache, kept[n]), 0);
-        assert_int_equal(stook_rcu_limit(0, 1000), 0);
+        stook_rcu_set_limit(0, 1000);
         stook_rcu_barrier();
         assert_int_equal(stook_cache_destroy(cache), 0);
 }

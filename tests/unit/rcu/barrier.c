@@ -9,7 +9,7 @@ static void test_free_rcu_then_destroy_is_legal(void **state)
 {
         (void)state;
         for (int n = 1; n < 200; n += 7) {
-                struct stook_cache *cache = new_cache(n & 1 ? STOOK_RCU : 0);
+                struct stook_cache *cache = new_cache(n & 1 ? STOOK_CACHE_RCU : 0);
 
                 for (int i = 0; i < n; i++)
                         assert_int_equal(stook_cache_free_rcu(cache, stook_cache_alloc(cache)), 0);

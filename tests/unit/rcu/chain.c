@@ -8,7 +8,7 @@
 
 static void test_without_a_sheaf_there_is_the_hidden_word(void **state)
 {
-        struct stook_cache *cache = new_cache(STOOK_RCU), *other = new_cache(0);
+        struct stook_cache *cache = new_cache(STOOK_CACHE_RCU), *other = new_cache(0);
         void *objects[100], *kept = stook_cache_alloc(other);
 
         (void)state;
@@ -37,7 +37,7 @@ static void test_without_a_sheaf_there_is_the_hidden_word(void **state)
  */
 static void test_a_barrier_frees_what_waits_behind_a_batch(void **state)
 {
-        struct stook_cache *cache = new_cache(STOOK_RCU | STOOK_NO_SHEAVES);
+        struct stook_cache *cache = new_cache(STOOK_CACHE_RCU | STOOK_CACHE_NO_SHEAVES);
 
         (void)state;
         for (int everything = 0; everything < 2; everything++) {

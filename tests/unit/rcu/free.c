@@ -157,7 +157,7 @@ int main(void)
                 cmocka_unit_test_prestate(test_an_object_is_untouched_until_its_readers_have_left,
                                           (void *)(uintptr_t)0),
                 cmocka_unit_test_prestate(test_an_object_is_untouched_until_its_readers_have_left,
-                                          (void *)(uintptr_t)STOOK_RCU),
+                                          (void *)(uintptr_t)STOOK_CACHE_RCU),
                 cmocka_unit_test(test_nolock_never_calls_the_implementation),
                 cmocka_unit_test(test_any_object_of_malloc),
                 cmocka_unit_test(test_any_object_without_calling_the_implementation),

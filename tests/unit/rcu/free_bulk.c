@@ -52,7 +52,7 @@ static void test_few_and_none(void **state)
 
 static void test_a_cache_without_sheaves(void **state)
 {
-        struct stook_cache *cache = new_cache(STOOK_NO_SHEAVES | STOOK_RCU);
+        struct stook_cache *cache = new_cache(STOOK_CACHE_NO_SHEAVES | STOOK_CACHE_RCU);
 
         (void)state;
         allocate(cache, N);
@@ -67,7 +67,7 @@ static void test_too_much_waits(void **state)
 
         (void)state;
         allocate(cache, N);
-        assert_int_equal(stook_rcu_limit(SIZE, 0), 0);
+        stook_rcu_set_limit(SIZE, 0);
         assert_int_equal(stook_cache_free_rcu_bulk(cache, N, (void **)objects), -EAGAIN);
         for (unsigned i = 0; i < N; i++)
                 if (objects[i]) {
@@ -76,7 +76,7 @@ static void test_too_much_waits(void **state)
                         mine++;
                 }
         assert_true(mine > 0 && mine < N);
-        stook_rcu_limit(0, 1000);
+        stook_rcu_set_limit(0, 1000);
         assert_int_equal(stook_cache_destroy(cache), 0);
 }
 
@@ -112,7 +112,8 @@ int main(void)
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test_prestate(test_n_objects_wait_in_whole_sheaves, NULL),
                 cmocka_unit_test_prestate(test_n_objects_wait_in_whole_sheaves,
-                                          (void *)(uintptr_t)(STOOK_RCU | STOOK_ACCOUNT)),
+                                          (void *)(uintptr_t)(STOOK_CACHE_RCU |
+                                                              STOOK_CACHE_ACCOUNT)),
                 cmocka_unit_test(test_few_and_none),
                 cmocka_unit_test(test_a_cache_without_sheaves),
                 cmocka_unit_test(test_too_much_waits),

@@ -40,7 +40,7 @@ static void test_type_stable_memory_waits_for_readers(void **state)
 {
         enum { N = 3000 };
         static unsigned char *objects[N];
-        struct stook_cache *cache = new_cache(STOOK_TYPESAFE_BY_RCU);
+        struct stook_cache *cache = new_cache(STOOK_CACHE_TYPESAFE_BY_RCU);
         size_t slabs, bytes;
         int n_spans;
 

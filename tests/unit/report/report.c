@@ -238,7 +238,7 @@ static void test_policy(void **unused)
 /* `stook run` is told of what is found, also without a line; not of what was asked for. */
 static void test_marks(void **unused)
 {
-        struct stook_report_about on_purpose = { .fault = STOOK_FAULT_ON_PURPOSE };
+        struct stook_report_about on_purpose = { .fault = STOOK_FAULT_INJECTED };
 
         (void)unused;
         stook_report_fault(STOOK_FAULT_FOREIGN, AT(1), NULL, NULL, 0, NULL);

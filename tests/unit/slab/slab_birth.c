@@ -48,14 +48,14 @@ static void test_refusals(void **unused)
         (void)unused;
         assert_int_equal(try_init(8, 8, 1), 0);
         assert_int_equal(try_init(STOOK_OBJECT_MAX, 4096, STOOK_CACHES_MAX - 1), 0);
-        assert_int_equal(try_init(0, 8, 1), -EINVAL);
-        assert_int_equal(try_init(STOOK_OBJECT_MAX + 1, 8, 1), -EINVAL);
-        assert_int_equal(try_init(SIZE_MAX, 8, 1), -EINVAL);
-        assert_int_equal(try_init(8, 4, 1), -EINVAL);
-        assert_int_equal(try_init(8, 24, 1), -EINVAL);
-        assert_int_equal(try_init(8, 8192, 1), -EINVAL);
-        assert_int_equal(try_init(8, 8, 0), -EINVAL);
-        assert_int_equal(try_init(8, 8, STOOK_CACHES_MAX), -EINVAL);
+        assert_int_equal(try_init(0, 8, 1), -ERANGE);
+        assert_int_equal(try_init(STOOK_OBJECT_MAX + 1, 8, 1), -ERANGE);
+        assert_int_equal(try_init(SIZE_MAX, 8, 1), -ERANGE);
+        assert_int_equal(try_init(8, 4, 1), -ERANGE);
+        assert_int_equal(try_init(8, 24, 1), -ERANGE);
+        assert_int_equal(try_init(8, 8192, 1), -ERANGE);
+        assert_int_equal(try_init(8, 8, 0), -ERANGE);
+        assert_int_equal(try_init(8, 8, STOOK_CACHES_MAX), -ERANGE);
 }
 
 static void test_geometry(void **unused)

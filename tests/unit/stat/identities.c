@@ -88,11 +88,11 @@ static struct kind {
         { "small", 64, 0, 0, NULL, NULL },
         { "middle", 700, 0, 0, NULL, NULL },
         { "large", 9000, 0, 0, NULL, NULL },
-        { "random", 100, STOOK_RANDOM_ORDER, 0, NULL, NULL },
-        { "no sheaves", 48, STOOK_NO_SHEAVES, 0, NULL, NULL },
+        { "random", 100, STOOK_CACHE_RANDOM_ORDER, 0, NULL, NULL },
+        { "no sheaves", 48, STOOK_CACHE_NO_SHEAVES, 0, NULL, NULL },
         { "no barn", 128, 0, UINT32_MAX, NULL, NULL },
         { "readers", 256, 0, 0, &by_hand, NULL },
-        { "charged", 96, STOOK_ACCOUNT, 0, NULL, NULL },
+        { "charged", 96, STOOK_CACHE_ACCOUNT, 0, NULL, NULL },
 };
 
 static struct stook_group *group;       /* pays for what is charged */
@@ -154,7 +154,7 @@ static void alloc_some(struct user *u, unsigned k)
         switch (below(u, 6)) {
         case 0: keep(u, k, stook_cache_zalloc(cache)); break;
         case 1:
-                keep(u, k, stook_cache_alloc_node(cache, STOOK_NOWAIT, below(u, 2) ? 0 : -1));
+                keep(u, k, stook_cache_alloc_node(cache, STOOK_ALLOC_NOWAIT, below(u, 2) ? 0 : -1));
                 break;
         case 2: keep(u, k, stook_cache_alloc_nolock(cache)); break;
         case 3:
@@ -212,7 +212,8 @@ static void lend(struct user *u, unsigned k)
 
         if (*n < LENT_MAX && below(u, 2)) {
                 u->of[k].lent[*n] = stook_sheaf_prefill(cache,
-                                                        below(u, 2) ? STOOK_ZERO : 0, some_size(u));
+                                                        below(u, 2) ? STOOK_ALLOC_ZERO : 0,
+                                                                some_size(u));
                 *n += u->of[k].lent[*n] != NULL;
         }
         if (!*n)
@@ -303,7 +304,7 @@ static void check(const struct user *users, unsigned n_users)
                        s.sheaf_return_fast - s.sheaf_return_slow == lent);
                 expect(stook_slabs_objects_out(&cache->slabs) == s.objects_live + s.objects_cached);
                 expect(s.free_rcu_sheaf == rcu_frees);
-                if (kinds[k].flags & STOOK_ACCOUNT)
+                if (kinds[k].flags & STOOK_CACHE_ACCOUNT)
                         expect(stook_group_usage(group) == held * s.stride);
                 expect(s.sheaf_capacity || !s.alloc_fastpath || s.sheaf_prefill_oversize);
                 expect(!stook_cache_validate(cache));
