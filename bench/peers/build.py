@@ -62,8 +62,11 @@ PEERS = {
                           ["-std=gnu11", "-funroll-loops", "-DNDEBUG", "-DENABLE_PRELOAD=1",
                            "-DENABLE_OVERRIDE=1"]), "CONTENDER_RPMALLOC", {}),
     "hardened": (Compiled("hardened-malloc-sys", "vendor/hardened-malloc",
-                          ["chacha.c", "h_malloc.c", "memory.c", "pages.c", "random.c", "util.c"],
-                          C23, "config-default.conf"), "CONTENDER_MALLOC", {}),
+                          ["chacha.c", "h_malloc.c", "memory.c", "pages.c", "random.c", "util.c",
+                           "new.cc"], C23, "config-default.conf"), "CONTENDER_MALLOC", {}),
+    "mimalloc_secure": (Compiled("libmimalloc-sys", "c_src/mimalloc/v2", ["src/static.c"],
+                                 ["-std=gnu11", "-DNDEBUG", "-DMI_SECURE=4", "-DMI_MALLOC_OVERRIDE",
+                                  "-ftls-model=initial-exec"]), "CONTENDER_MIMALLOC", {}),
 }
 DEFAULT = ("mimalloc3", "mimalloc2", "snmalloc", "jemalloc", "rpmalloc", "hardened")
 # Not allocators, but programs of their own: bin/NAME.
@@ -107,9 +110,10 @@ def compiled(how, at, target, log):
         macros = ["-D" + line for line in lines if "=" in line and line[0] != "#"]
     objects = []
     for file in how.files:
-        objects.append(target / f"{file}.o")
-        run(["gcc", "-O3", "-g", "-fPIC", "-fvisibility=hidden", "-D_GNU_SOURCE", *how.flags,
-             *macros, f"-I{folder}", f"-I{folder / 'include'}", "-c", folder / file, "-o",
+        objects.append(target / f"{pathlib.Path(file).name}.o")
+        flags = ["-std=gnu++20"] if file.endswith(".cc") else how.flags
+        run(["gcc", "-O3", "-g", "-fPIC", "-fvisibility=hidden", "-D_GNU_SOURCE", *flags, *macros,
+             f"-I{folder}", f"-I{folder / 'include'}", "-c", folder / file, "-o",
              objects[-1]], log)
     archive = target / "peer.a"
     archive.unlink(missing_ok=True)

@@ -1,0 +1,1 @@
+//! Nothing of its own: build.py compiles the sources that the dependency carries.
