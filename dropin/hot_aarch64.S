@@ -36,6 +36,7 @@
 #define SIGNATURE  0xd428bc00           /* brk #0x45e0 */
 #define CLASSES    72                   /* STOOK_CLASSES */
 #define POP_ONE    0xffff
+#define POPPABLE   0x8000ffff           /* STOOK_SHEAF_POPPABLE */
 #define RANGE      -64                  /* of stook_range from stook_class_line */
 #define SLOTS      -40                  /* of stook_direct: direct/direct.h */
 #define ALL_READY  -32                  /* and behind it SIZES */
@@ -203,14 +204,14 @@ stook_class_line:
 .endm
 
 /*
- * x9 = an object from the line x12 of the slot x15; a miss where main has none. In a direct section
- * x6 has what a pop adds to the word. Uses x13 to x16.
+ * x9 = an object from the line x12 of the slot x15; a miss where main has none or is marked. In a
+ * direct section x6 has what a pop adds to the word. Uses x13 to x16.
  */
 .macro TAKE kind
         ldr x14, [x15, x12]             /* main */
         ldr x15, [x14]                  /* its word */
-        and x13, x15, #0xffff
-        cbz x13, 4b
+        ands w13, w15, #POPPABLE
+        b.le 4b                         /* no object, or the mark, which is the sign */
         add x16, x14, x13, lsl #3
         ldr x9, [x16, #OBJECTS - 8]
 .ifc \kind, direct

@@ -15,6 +15,7 @@
 #define SPARE      8                    /* in a line */
 #define GUESS      48
 #define POP_ONE    0xffff
+#define POPPABLE   0x8000ffff           /* STOOK_SHEAF_POPPABLE */
 #define TABLE_MAX  16384                /* STOOK_CLASS_TABLE_MAX */
 #define ALIGNED_MAX 4096                /* STOOK_CLASS_ALIGNED_MAX */
 #define CLASS_MAX  131072               /* STOOK_CLASS_MAX */
@@ -148,8 +149,8 @@
 .endm
 
 /*
- * rax = an object from the line r8 of the slot r10; to \empty where main has none, to \checked
- * where the guess is wrong. Uses rcx, rdx, r9, r11.
+ * rax = an object from the line r8 of the slot r10; to \empty where main has none or is marked, to
+ * \checked where the guess is wrong. Uses rcx, rdx, r9, r11.
  *
  * The guess (struct stook_line) is the top object, or was. The object that is returned is the
  * guess, and the top is only compared with it. So what the program does with the object waits for
@@ -163,8 +164,8 @@
         movq GUESS(%r10,%r8), %rax
         movq (%r9), %rcx                        /* its word */
         movzwl %cx, %r11d
-        testl %r11d, %r11d
-        jz \empty
+        testl $POPPABLE, %ecx
+        jle \empty                              /* no object, or the mark, which is the sign */
         cmpq OBJECTS - 8(%r9,%r11,8), %rax
         jne \checked
         movq OBJECTS - 16(%r9,%r11,8), %rdx      /* below the last object: no object's address */
@@ -183,8 +184,8 @@
         movq (%r10,%r8), %r9                    /* main */
         movq (%r9), %rax                        /* its word */
         movzwl %ax, %r11d
-        testl %r11d, %r11d
-        jz \empty
+        testl $POPPABLE, %eax
+        jle \empty
         addq %r8, %r10
         movq OBJECTS - 16(%r9,%r11,8), %r8
         addq $POP_ONE, %rax
@@ -292,9 +293,9 @@
 .endm
 
 /*
- * Main is empty. It and a spare with objects change places (the swap of slot/slot.h), and the pop
- * is tried once more. r8: the line in slot 0. The other registers that a miss looks at, rdi and
- * rsi, stay as they are.
+ * Main is empty, or marked, which is a miss. It and a spare with objects change places (the swap of
+ * slot/slot.h), and the pop is tried once more. r8: the line in slot 0. The other registers that a
+ * miss looks at, rdi and rsi, stay as they are.
  */
 .macro SWAP_POP name, miss
         .type \name, @function

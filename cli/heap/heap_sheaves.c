@@ -23,7 +23,7 @@ static bool add_objects(struct heap *h, struct heap_sheaf *s, const struct stook
 static void count(struct heap *h, const struct heap_sheaf *s)
 {
         struct heap_cache *c = heap_cache_of(h, s->cache);
-        uint64_t pops = s->word >> 16;
+        uint64_t pops = stook_word_pops(s->word);
 
         if (!c)
                 return;

@@ -43,7 +43,8 @@ stook_sheaf_alloc_inline(struct stook_cache *cache, struct stook_sheaf *sheaf)
         char    *at = (char *)sheaf;
         uint64_t word = *(uint64_t *)at;
 
-        if (__builtin_expect((word & 0xffff) && !(at[STOOK_SHEAF_LENT] & 1), 1)) {
+        if (__builtin_expect((int32_t)((uint32_t)word & STOOK_SHEAF_POPPABLE) > 0 &&
+                             !(at[STOOK_SHEAF_LENT] & 1), 1)) {
                 void *object = ((void **)(at + STOOK_SHEAF_OBJECTS))[(word & 0xffff) - 1];
 
                 *(uint64_t *)at = word + STOOK_SHEAF_POP;

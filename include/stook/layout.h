@@ -31,14 +31,19 @@ extern "C" {
  */
 
 /*
- * A sheaf: `word` is size (low 16 bits) | count of pops (upper 48 bits). A pop adds 0xffff, a push
- * adds 1: the one store that commits the operation also counts it.
+ * A sheaf: `word` is size (low 16 bits) | count of pops (the 15 bits above) | MARK (bit 31) | what
+ * is the library's. A pop adds 0xffff, a push adds 1: the one store that commits the operation also
+ * counts it. So a sheaf counts its pops up to the mark. Where it is set, no inlined call pops: the
+ * library gives the sheaf a new count first. Size 0 and the mark are one test: the masked word, as
+ * an int32_t, is 0 or negative.
  */
 #define STOOK_SHEAF_WORD      0         /* uint64_t */
 #define STOOK_SHEAF_BOUND     8         /* uint32_t: hot paths push up to it: the capacity */
 #define STOOK_SHEAF_OBJECTS   32        /* void *[capacity] */
 #define STOOK_SHEAF_CAPACITY_MAX 65534
 #define STOOK_SHEAF_POP       0xffff    /* what one pop adds to `word` */
+#define STOOK_SHEAF_MARK      0x80000000
+#define STOOK_SHEAF_POPPABLE  0x8000ffff        /* MARK and the size */
 /*
  * A sheaf on loan (<stook/sheaf.h>): bit 0 of this byte says that the library must see each object
  * that is taken (to zero it, to charge it). A library with another layout keeps the first two bytes

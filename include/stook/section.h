@@ -63,7 +63,8 @@ enum stook_push {
  *   ARM       tells the kernel: store the descriptor's address into rseq_cs.
  *   SLOT      T = bytes from slot 0 to the slot whose index the kernel shows now; a miss if that
  *             slot is not ready.
- *   LOAD      MAIN = the sheaf, T = its word, SIZE = the objects in it.
+ *   LOAD      MAIN = the sheaf, T = its word; LOAD_SIZE: SIZE = the objects in it, too.
+ *   POP_CHECK SIZE = the objects in it; a miss if there are none, or the word is marked.
  *   POP, PUSH up to the commit.
  * Tests define their own ARM, checks and PUSH, to prove that they would notice a broken section.
  *
@@ -158,12 +159,18 @@ STOOK_SECTION_FUNCTION intptr_t stook_section_self_v1(void)
 #endif
 #define STOOK_SECTION_LOAD \
         "movq (%%r10,%[line]), %%r9\n\t" \
-        "movq (%%r9), %%r10\n\t" \
+        "movq (%%r9), %%r10\n\t"
+#define STOOK_SECTION_LOAD_SIZE \
+        STOOK_SECTION_LOAD \
         "movzwl %%r10w, %%r11d\n\t"
+/* Of the lower half of main's word, in a register: an object is there to pop, or it is a miss. */
+#define STOOK_SECTION_POPPABLE(half) \
+        "testl $" STOOK_SECTION_TEXT(STOOK_SHEAF_POPPABLE) ", " half "\n\t" \
+        "jle 4b\n\t"                          /* no size, or the mark, which is the sign */
 #ifndef STOOK_SECTION_POP_CHECK
 #define STOOK_SECTION_POP_CHECK \
-        "testl %%r11d, %%r11d\n\t" \
-        "jz 4b\n\t"
+        "movzwl %%r10w, %%r11d\n\t" \
+        STOOK_SECTION_POPPABLE("%%r10d")
 #endif
 #define STOOK_SECTION_POP \
         "movq " STOOK_SECTION_TEXT(STOOK_SHEAF_OBJECTS) "-8(%%r9,%%r11,8), %[object]\n\t" \
@@ -235,10 +242,14 @@ STOOK_SECTION_FUNCTION intptr_t stook_section_self_v1(void)
 #endif
 #define STOOK_SECTION_LOAD \
         "ldr x14, [x15, %[line]]\n\t" \
-        "ldr x15, [x14]\n\t" \
+        "ldr x15, [x14]\n\t"
+#define STOOK_SECTION_LOAD_SIZE \
+        STOOK_SECTION_LOAD \
         "and x13, x15, #0xffff\n\t"
 #ifndef STOOK_SECTION_POP_CHECK
-#define STOOK_SECTION_POP_CHECK "cbz x13, 4b\n\t"
+#define STOOK_SECTION_POP_CHECK \
+        "ands w13, w15, #" STOOK_SECTION_TEXT(STOOK_SHEAF_POPPABLE) "\n\t" \
+        "b.le 4b\n\t"                         /* no size, or the mark, which is the sign */
 #endif
 #define STOOK_SECTION_POP \
         "add x16, x14, x13, lsl #3\n\t" \
@@ -318,7 +329,7 @@ STOOK_SECTION_FUNCTION enum stook_push stook_section_push_v1(uintptr_t line, voi
         __asm__ goto(
                 STOOK_SECTION_DESCRIBE(STOOK_SECTION_GO("%l[miss]"))
                 STOOK_SECTION_BEGIN
-                STOOK_SECTION_LOAD
+                STOOK_SECTION_LOAD_SIZE
                 STOOK_SECTION_PUSH_CHECK
                 STOOK_SECTION_PUSH
                 "2:\n\t"

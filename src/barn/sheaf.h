@@ -39,12 +39,13 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stook/layout.h>
+#include "barn/sheaf_word.h"
 #include "base/compiler.h"
 #include "base/tagged_stack.h"
 #include "stat/counter.h"
 
 struct stook_sheaf {
-        uint64_t word;                  /* size | pops << 16; see Concurrency */
+        uint64_t word;                  /* sheaf_word.h; see Concurrency */
         union {
                 uint32_t bound;         /* owned, lent: the hot path pushes up to it: capacity */
                 uint32_t rcu_node;      /* open, waiting: STOOK_SHEAF_RCU | node */

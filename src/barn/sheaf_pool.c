@@ -149,7 +149,7 @@ struct stook_sheaf *stook_sheaf_new_mixed(unsigned capacity)
 /* An empty sheaf's counts go to the cache's. */
 static void fold(struct stook_sheaf *s, struct stook_counters *counters)
 {
-        uint64_t pops = s->word >> 16, pushes = pops - (uint64_t)stook_sheaf_moved(s);
+        uint64_t pops = stook_word_pops(s->word), pushes = pops - (uint64_t)stook_sheaf_moved(s);
 
         stook_count(counters, STOOK_STAT_alloc_fastpath, pops);
         if (pushes)                     /* or a far counter is touched for nothing */
@@ -214,7 +214,7 @@ void stook_sheaf_walk(void (*each)(struct stook_sheaf *sheaf, unsigned cache_ind
 void stook_sheaf_sum_in(struct stook_sheaf *s, void *data)
 {
         uint64_t word = __atomic_load_n(&s->word, __ATOMIC_RELAXED);
-        uint64_t size = word & 0xffff, pops = word >> 16;
+        uint64_t size = word & 0xffff, pops = stook_word_pops(word);
         struct stook_sheaf_sums *sums = data;
 
         if (stook_sheaf_is_rcu(s)) {

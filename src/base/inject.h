@@ -26,6 +26,7 @@ extern struct stook_inject {
         uint32_t sheaf_fail_every;      /* a new sheaf */
         uint32_t miss_pop, miss_push;   /* the retry in the miss path */
         uint32_t exchange_fail;         /* exchanges in the miss path */
+        uint32_t rearm_fail;            /* a new count for a marked main */
         uint32_t get_fail, refill_fail; /* the barn has no full sheaf; objects for an empty one */
         uint32_t abort_storm;           /* every section of the miss path */
         uint32_t lend_fail;             /* exchanges of the spare sheaf (prefilled sheaves) */

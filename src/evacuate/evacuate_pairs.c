@@ -83,7 +83,7 @@ static bool is_due(struct stook_line *line, unsigned slot, const struct look *lo
 {
         struct stook_pair pair = stook_pair_read(&line->pair);
         const struct stook_sheaf *main = (const struct stook_sheaf *)pair.lo;
-        uint64_t pops = __atomic_load_n(&main->word, __ATOMIC_RELAXED) >> 16;
+        uint64_t pops = stook_word_pops(__atomic_load_n(&main->word, __ATOMIC_RELAXED));
         uint32_t since_ms;
 
         if (!look)

@@ -35,6 +35,8 @@ static void *pop_of_node(struct stook_front *front, unsigned node, unsigned here
 
                 if (top && stook_address_node((uintptr_t)top) != node && here != node)
                         return NULL;
+                if (top)
+                        stook_slot_trip(front); /* pop_if passes marks */
                 top = top ? ops->pop_if(front->offset, top) : stook_slot_get_any(front);
                 if (top && stook_address_node((uintptr_t)top) == node)
                         return top;

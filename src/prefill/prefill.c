@@ -332,6 +332,10 @@ STOOK_API void *stook_sheaf_alloc(struct stook_cache *cache, struct stook_sheaf 
 
         if (STOOK_UNLIKELY(!size))
                 return NULL;
+        if (STOOK_UNLIKELY(stook_word_is_marked(word))) {
+                stook_sheaf_trip(sheaf, &cache->counters);
+                word = sheaf->word;
+        }
         object = sheaf->objects[size - 1];
         __atomic_store_n(&sheaf->word, word + STOOK_SHEAF_POP, __ATOMIC_RELAXED);
         if (STOOK_UNLIKELY(stook_sheaf_loan_terms(sheaf) & STOOK_LOAN_LIBRARY))

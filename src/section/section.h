@@ -29,15 +29,17 @@
  *
  * Pseudo-code: S is the slot of the index read inside the section, L the line of the cache in S, P
  * the precharge of the group in S. Each operation is one critical section; * marks the commit.
- *   pop          m = L.main; w = m.word; if size(w) == 0: miss;
+ *   pop          m = L.main; w = m.word; if size(w) == 0, or w is marked: miss;
  *                o = m.objects[size-1];                                  * m.word = w + 0xffff
  *   push(o)      m = L.main; w = m.word; if size(w) == m.capacity: miss;
  *                if m.objects[size-1] == o: double; m.objects[size] = o; * m.word = w + 1
- *   pop_n(n)     k = min(n, size); if k == 0: leave;
+ *   pop_n(n)     k = min(n, size, pops to the mark); if k == 0: leave;
  *                copy, top object first                                  * m.word = w + k * 0xffff
  *   push_n(n)    k = min(n, capacity - size); if k == 0: leave;
  *                copy to objects[size..]                                 * m.word = w + k
- *   pop_if(o)    as pop, but a miss if the top object is not o
+ *   pop_if(o)    as pop, but a miss if the top object is not o, and a mark is passed
+ *   rearm(m, from, to)
+ *                if L.main != m, or m.word != from: miss;                * m.word = to
  *   exchange     if *config != generation: miss; if size(expected.main) != `size`: miss;
  *                                 * compare-and-swap L.{main, spare} from expected to desired
  *   swap         m = L.main; s = L.spare; if s == NULL: miss; if m.capacity == 0: miss (I2);
@@ -224,6 +226,8 @@ struct stook_section_ops {
         size_t (*push_n)(uint32_t offset, size_t n, void *const *objects);
         void  *(*peek)(uint32_t offset);
         void  *(*pop_if)(uint32_t offset, void *expected);
+        /* True: the word of @main, which was @from, is @to. */
+        bool   (*rearm)(uint32_t offset, struct stook_sheaf *main, uint64_t from, uint64_t to);
         /* The current slot's pair, racily. */
         struct stook_pair (*look)(uint32_t offset);
         /* The current slot, racily. NULL: none. */

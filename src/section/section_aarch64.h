@@ -28,8 +28,13 @@ STOOK_INLINE size_t stook_section_pop_n(uintptr_t line, size_t n, void **objects
                 STOOK_SECTION_SLOT
                 STOOK_SECTION_LOAD
                 STOOK_SECTION_POP_CHECK
-                "cmp x13, %[n]\n\t"                     /* n = min(n, size) */
+                "cmp x13, %[n]\n\t"                     /* n = min(n, size, pops to the mark) */
                 "csel %[n], x13, %[n], lo\n\t"
+                "ubfx x16, x15, #16, #16\n\t"
+                "mov x17, #" STOOK_SECTION_TEXT(STOOK_SHEAF_MARK) " >> 16\n\t"
+                "sub x16, x17, x16\n\t"
+                "cmp x16, %[n]\n\t"
+                "csel %[n], x16, %[n], lo\n\t"
                 "add x16, x14, x13, lsl #3\n\t"
                 "add x16, x16, #" STOOK_SECTION_TEXT(STOOK_SHEAF_OBJECTS) "\n\t"
                 "mov %[i], #0\n\t"
@@ -72,7 +77,7 @@ STOOK_INLINE size_t stook_section_push_n(uintptr_t line, size_t n, void *const *
                 STOOK_SECTION_ARM
                 "1:\n\t"
                 STOOK_SECTION_SLOT
-                STOOK_SECTION_LOAD
+                STOOK_SECTION_LOAD_SIZE
                 STOOK_SECTION_ROOM
                 "sub x16, x16, x13\n\t"                 /* n = min(n, capacity - size) */
                 "cmp x16, %[n]\n\t"
@@ -96,7 +101,38 @@ STOOK_INLINE size_t stook_section_push_n(uintptr_t line, size_t n, void *const *
         return n;
 }
 
-/* NULL: as pop, or the top object is not @expected. */
+/* True: main's word, which was @from, is @to. False: nothing was done. */
+STOOK_INLINE bool stook_section_rearm(uintptr_t line, struct stook_sheaf *main, uint64_t from,
+                                      uint64_t to)
+{
+        struct stook_thread_v1 *self = stook_section_self();
+        char *area = self->rseq;
+        uint64_t done = 1;
+
+        if (STOOK_UNLIKELY(!area))
+                return false;
+        __asm__ volatile(
+                STOOK_SECTION_DESCRIBE(STOOK_SECTION_ZERO("done") STOOK_SECTION_GO("5f"))
+                STOOK_SECTION_ARM
+                "1:\n\t"
+                STOOK_SECTION_SLOT
+                "ldr x14, [x15, %[line]]\n\t"
+                "cmp x14, %[main]\n\t"
+                "b.ne 4b\n\t"
+                "ldr x15, [%[main]]\n\t"
+                "cmp x15, %[from]\n\t"
+                "b.ne 4b\n\t"
+                "str %[to], [%[main]]\n\t"
+                "2:\n\t"
+                "5:\n\t"
+                : [done] "+&r"(done)
+                : STOOK_SECTION_INPUTS(self, area), [line] "r"(line), [main] "r"(main),
+                  [from] "r"(from), [to] "r"(to)
+                : STOOK_SECTION_CLOBBERS);
+        return done;
+}
+
+/* NULL: the top object is not @expected, or as pop; but a mark is passed: it is no allocation. */
 STOOK_INLINE void *stook_section_pop_if(uintptr_t line, void *expected)
 {
         struct stook_thread_v1 *self = stook_section_self();
@@ -109,8 +145,8 @@ STOOK_INLINE void *stook_section_pop_if(uintptr_t line, void *expected)
                 STOOK_SECTION_ARM
                 "1:\n\t"
                 STOOK_SECTION_SLOT
-                STOOK_SECTION_LOAD
-                STOOK_SECTION_POP_CHECK
+                STOOK_SECTION_LOAD_SIZE
+                "cbz x13, 4b\n\t"
                 "add x16, x14, x13, lsl #3\n\t"
                 "ldr x17, [x16, #" STOOK_SECTION_TEXT(STOOK_SHEAF_OBJECTS) " - 8]\n\t"
                 "cmp x17, %[expected]\n\t"

@@ -80,7 +80,7 @@ STOOK_INLINE enum stook_push stook_section_push(uintptr_t line, void *object)
                 STOOK_SECTION_ARM
                 "1:\n\t"
                 STOOK_SECTION_SLOT
-                STOOK_SECTION_LOAD
+                STOOK_SECTION_LOAD_SIZE
                 STOOK_SECTION_PUSH_CHECK
                 STOOK_SECTION_PUSH
                 "2:\n\t"

@@ -103,6 +103,7 @@ static size_t pop_n(uint32_t offset, size_t n, void **objects)
         size = stook_sheaf_size(main);
         n = n < STOOK_SECTION_BATCH ? n : STOOK_SECTION_BATCH;
         k = n < size ? n : size;
+        k = k < stook_word_to_mark(main->word) ? k : stook_word_to_mark(main->word);
         for (size_t i = 0; i < k; i++)
                 objects[i] = main->objects[size - 1 - i];
         if (k)
@@ -177,6 +178,20 @@ static void *pop_if(uint32_t offset, void *expected)
                 commit(main, STOOK_SHEAF_POP);
         leave(slot);
         return expected;
+}
+
+static bool rearm(uint32_t offset, struct stook_sheaf *main, uint64_t from, uint64_t to)
+{
+        char *slot = enter();
+        bool done;
+
+        if (!slot)
+                return false;
+        done = main_of(slot, offset) == main && main->word == from;
+        if (done)
+                __atomic_store_n(&main->word, to, __ATOMIC_RELAXED);
+        leave(slot);
+        return done;
 }
 
 static void *peek(uint32_t offset)
@@ -325,6 +340,7 @@ const struct stook_section_ops stook_section_locked = {
         .push_n = push_n,
         .peek = peek,
         .pop_if = pop_if,
+        .rearm = rearm,
         .look = look,
         .own = own,
         .exchange = exchange,

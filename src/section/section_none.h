@@ -34,6 +34,8 @@ STOOK_SECTION_MISS(enum stook_push, push_guessed_v1, STOOK_PUSH_MISS, uintptr_t 
 STOOK_SECTION_MISS(size_t, pop_n, 0, uintptr_t line, size_t n, void **objects)
 STOOK_SECTION_MISS(size_t, push_n, 0, uintptr_t line, size_t n, void *const *objects)
 STOOK_SECTION_MISS(void *, pop_if, NULL, uintptr_t line, void *expected)
+STOOK_SECTION_MISS(bool, rearm, false, uintptr_t line, struct stook_sheaf *main, uint64_t from,
+                   uint64_t to)
 STOOK_SECTION_MISS(bool, exchange, false, uintptr_t line, struct stook_pair expected,
                    struct stook_pair desired, unsigned size, const uint32_t *config,
                    uint32_t generation)

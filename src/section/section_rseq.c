@@ -80,6 +80,11 @@ static void *pop_if(uint32_t offset, void *expected)
         return stook_section_pop_if(line_of(offset), expected);
 }
 
+static bool rearm(uint32_t offset, struct stook_sheaf *main, uint64_t from, uint64_t to)
+{
+        return stook_section_rearm(line_of(offset), main, from, to);
+}
+
 static bool exchange(uint32_t offset, struct stook_pair expected, struct stook_pair desired,
                      unsigned size, const uint32_t *config, uint32_t generation)
 {
@@ -138,6 +143,7 @@ const struct stook_section_ops stook_section_rseq = {
         .push_n = push_n,
         .peek = peek,
         .pop_if = pop_if,
+        .rearm = rearm,
         .look = look,
         .own = own,
         .exchange = exchange,

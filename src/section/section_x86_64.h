@@ -29,8 +29,14 @@ STOOK_INLINE size_t stook_section_pop_n(uintptr_t line, size_t n, void **objects
                 STOOK_SECTION_SLOT
                 STOOK_SECTION_LOAD
                 STOOK_SECTION_POP_CHECK
-                "cmpq %[n], %%r11\n\t"                  /* n = min(n, size) */
+                "cmpq %[n], %%r11\n\t"                  /* n = min(n, size, pops to the mark) */
                 "cmovbq %%r11, %[n]\n\t"
+                "movl %%r10d, %k[i]\n\t"
+                "shrl $16, %k[i]\n\t"
+                "negl %k[i]\n\t"
+                "addl $" STOOK_SECTION_TEXT(STOOK_SHEAF_MARK) " >> 16, %k[i]\n\t"
+                "cmpq %[n], %[i]\n\t"
+                "cmovbq %[i], %[n]\n\t"
                 "leaq " STOOK_SECTION_TEXT(STOOK_SHEAF_OBJECTS) "(%%r9,%%r11,8), %%r11\n\t"
                 "xorl %k[i], %k[i]\n\t"
                 "movl %k[n], %k[object]\n\t"
@@ -85,7 +91,7 @@ STOOK_INLINE size_t stook_section_push_n(uintptr_t line, size_t n, void *const *
                 STOOK_SECTION_ARM
                 "1:\n\t"
                 STOOK_SECTION_SLOT
-                STOOK_SECTION_LOAD
+                STOOK_SECTION_LOAD_SIZE
                 STOOK_SECTION_ROOM
                 "subq %%r11, %[i]\n\t"                  /* n = min(n, capacity - size) */
                 "cmpq %[n], %[i]\n\t"
@@ -117,7 +123,36 @@ STOOK_INLINE size_t stook_section_push_n(uintptr_t line, size_t n, void *const *
         return n;
 }
 
-/* NULL: as pop, or the top object is not @expected. */
+/* True: main's word, which was @from, is @to. False: nothing was done. */
+STOOK_INLINE bool stook_section_rearm(uintptr_t line, struct stook_sheaf *main, uint64_t from,
+                                      uint64_t to)
+{
+        struct stook_thread_v1 *self = stook_section_self();
+        char *area = self->rseq;
+        uint64_t done = 1;
+
+        if (STOOK_UNLIKELY(!area))
+                return false;
+        __asm__ volatile(
+                STOOK_SECTION_DESCRIBE(STOOK_SECTION_ZERO("done") STOOK_SECTION_GO("5f"))
+                STOOK_SECTION_ARM
+                "1:\n\t"
+                STOOK_SECTION_SLOT
+                "cmpq %[main], (%%r10,%[line])\n\t"
+                "jne 4b\n\t"
+                "cmpq %[from], (%[main])\n\t"
+                "jne 4b\n\t"
+                "movq %[to], (%[main])\n\t"
+                "2:\n\t"
+                "5:\n\t"
+                : [done] "+&r"(done)
+                : STOOK_SECTION_INPUTS(self, area), [line] "r"(line), [main] "r"(main),
+                  [from] "r"(from), [to] "r"(to)
+                : "r10", "memory", "cc");
+        return done;
+}
+
+/* NULL: the top object is not @expected, or as pop; but a mark is passed: it is no allocation. */
 STOOK_INLINE void *stook_section_pop_if(uintptr_t line, void *expected)
 {
         struct stook_thread_v1 *self = stook_section_self();
@@ -130,8 +165,9 @@ STOOK_INLINE void *stook_section_pop_if(uintptr_t line, void *expected)
                 STOOK_SECTION_ARM
                 "1:\n\t"
                 STOOK_SECTION_SLOT
-                STOOK_SECTION_LOAD
-                STOOK_SECTION_POP_CHECK
+                STOOK_SECTION_LOAD_SIZE
+                "testl %%r11d, %%r11d\n\t"
+                "jz 4b\n\t"
                 "cmpq %[expected], " STOOK_SECTION_TEXT(STOOK_SHEAF_OBJECTS) "-8(%%r9,%%r11,8)\n\t"
                 "jne 4b\n\t"
                 "addq $" STOOK_SECTION_TEXT(STOOK_SHEAF_POP) ", %%r10\n\t"
@@ -298,6 +334,11 @@ STOOK_INLINE struct stook_sheaf *stook_section_rcu_fill(uintptr_t line, void *ob
         line \
         "movq (%%r10), %%r9\n\t"
 #define STOOK_SECTION_SIZE_OF_MAIN "movzwl (%%r9), %%r11d\n\t"
+/* What a pop looks at; the size is in r11. */
+#define STOOK_SECTION_POP_CHECK_OF_MAIN \
+        "movl (%%r9), %%r11d\n\t" \
+        STOOK_SECTION_POPPABLE("%%r11d") \
+        "movzwl %%r11w, %%r11d\n\t"
 #define STOOK_SECTION_WORD_OF_MAIN(word, low) \
         "movq (%%r9), " word "\n\t" \
         "movzwl " low ", %%r11d\n\t"
@@ -323,15 +364,14 @@ STOOK_INLINE struct stook_sheaf *stook_section_rcu_fill(uintptr_t line, void *ob
         "movq %[object], " STOOK_SECTION_GUESS "\n\t"
 /*
  * Both sections of a pop, up to label 5. @begin: how the first one begins. @line adds the line in
- * slot 0 to r10. @load and @commit: of main's word. @on_miss says what the answer is then. The zero
- * flag is set after a miss whose answer is NULL, and after no pop.
+ * slot 0 to r10. @check and @commit: of main's word. @on_miss says what the answer is then. The
+ * zero flag is set after a miss whose answer is NULL, and after no pop.
  */
-#define STOOK_SECTION_POP_BY_GUESS(begin, line, load, commit, on_miss) \
+#define STOOK_SECTION_POP_BY_GUESS(begin, line, check, commit, on_miss) \
         STOOK_SECTION_DESCRIBE(on_miss STOOK_SECTION_GO("5f")) \
         begin \
         STOOK_SECTION_LOAD_LINE(line) \
-        load \
-        STOOK_SECTION_POP_CHECK \
+        check \
         STOOK_SECTION_POP_GUESSED \
         commit \
         "2:\n\t" \
@@ -340,8 +380,7 @@ STOOK_INLINE struct stook_sheaf *stook_section_rcu_fill(uintptr_t line, void *ob
         STOOK_SECTION_DESCRIBE(on_miss STOOK_SECTION_GO("5f")) \
         STOOK_SECTION_BEGIN \
         STOOK_SECTION_LOAD_LINE(line) \
-        STOOK_SECTION_SIZE_OF_MAIN \
-        STOOK_SECTION_POP_CHECK \
+        STOOK_SECTION_POP_CHECK_OF_MAIN \
         STOOK_SECTION_POP_UNGUESSED \
         "2:\n\t" \
         "jmp 5f\n\t" \
@@ -358,7 +397,8 @@ STOOK_INLINE void *stook_section_pop_guessed_v1(uintptr_t line)
         __asm__ volatile(
                 STOOK_SECTION_POP_BY_GUESS(STOOK_SECTION_BEGIN,
                                            "addq %[line], %%r10\n\t",
-                                           STOOK_SECTION_WORD_OF_MAIN("%[word]", "%w[word]"),
+                                           STOOK_SECTION_WORD_OF_MAIN("%[word]", "%w[word]")
+                                           STOOK_SECTION_POPPABLE("%k[word]"),
                                            "addq $" STOOK_SECTION_TEXT(STOOK_SHEAF_POP)
                                            ", %[word]\n\t"
                                            "movq %[word], (%%r9)\n\t",
@@ -422,7 +462,7 @@ STOOK_INLINE void *stook_section_charge_pop_v1(const uint32_t *offset, uintptr_t
                 STOOK_SECTION_PRECHARGE("subq")
                 "2:\n\t"
                 STOOK_SECTION_POP_BY_GUESS(STOOK_SECTION_BEGIN_AGAIN, STOOK_SECTION_LINE_AT,
-                                           STOOK_SECTION_SIZE_OF_MAIN,
+                                           STOOK_SECTION_POP_CHECK_OF_MAIN,
                                            STOOK_SECTION_POP_IN_MEMORY,
                                            "movl $1, %k[object]\n\t")
                 : [object] "=&r"(object)

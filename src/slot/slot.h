@@ -194,6 +194,15 @@ size_t stook_slot_alloc_bulk(struct stook_front *front, size_t n, void **objects
 /* As many as the slot and its barn take, up to n. */
 size_t stook_slot_free_bulk(struct stook_front *front, size_t n, void **objects);
 
+/* ---- slot_trip.c ---- */
+/*
+ * A pop missed, and main has objects. True: it was marked, and has a new count. False: it is not
+ * marked, or it cannot have one now.
+ */
+bool stook_slot_trip(struct stook_front *front);
+/* As the sole owner of a marked sheaf: it gets a new count. @counters: of its cache. */
+void   stook_sheaf_trip(struct stook_sheaf *sheaf, struct stook_counters *counters);
+
 /* ---- the spare, for prefilled sheaves ---- */
 /* The slot's spare, with any number of objects in it. NULL: none, or not to be had now. */
 struct stook_sheaf *stook_slot_take_spare(struct stook_front *front);

@@ -34,14 +34,28 @@ static bool again_after_miss(struct patience *patience)
 
 /* ---- allocation ---- */
 
+/* As sole owner: @n pops are counted, past marks by new counts. */
+static void count_pops(struct stook_front *front, struct stook_sheaf *sheaf, unsigned n)
+{
+        unsigned k;
+
+        for (; n; n -= k) {
+                if (STOOK_UNLIKELY(stook_word_is_marked(sheaf->word)))
+                        stook_sheaf_trip(sheaf, front->barns->slabs->counters);
+                k = stook_word_to_mark(sheaf->word);
+                k = STOOK_LIKELY(n < k) ? n : k;
+                stook_sheaf_add(sheaf, (int64_t)k * STOOK_SHEAF_POP);
+        }
+}
+
 /* As sole owner: takes up to @want objects of a sheaf by a plain copy, the lowest first. */
-static size_t take_some(struct stook_sheaf *sheaf, size_t want, void **objects)
+static size_t take_some(struct stook_front *front, struct stook_sheaf *sheaf, size_t want,
+                        void **objects)
 {
         unsigned size = stook_sheaf_size(sheaf), n = want < size ? (unsigned)want : size;
 
         memcpy(objects, sheaf->objects + size - n, n * sizeof(*objects));
-        __atomic_store_n(&sheaf->word, sheaf->word + (uint64_t)n * STOOK_SHEAF_POP,
-                         __ATOMIC_RELAXED);
+        count_pops(front, sheaf, n);
         return n;
 }
 
@@ -64,7 +78,7 @@ static size_t alloc_more(struct stook_front *front, const struct stook_view *v, 
         *again = full;
         if (!full)
                 return 0;
-        n = take_some(full, want, objects);
+        n = take_some(front, full, want, objects);
         stook_slot_dispose(front, -1, full);
         return n;
 }
@@ -82,7 +96,7 @@ static STOOK_NOINLINE size_t alloc_any(struct stook_front *front, size_t n, void
                         struct stook_view v = stook_slot_look(front);
 
                         if (v.size)
-                                again = again_after_abort(&p);
+                                again = stook_slot_trip(front) || again_after_abort(&p);
                         else if (again_after_miss(&p))
                                 k = alloc_more(front, &v, n - got, objects + got, &again);
                         else

@@ -69,8 +69,11 @@ STOOK_INLINE void *step(struct stook_front *front, uint32_t generation, bool bel
         struct stook_sheaf *full;
         struct stook_placing to;
         void *object = NULL;
+        bool popped;
 
         if (v.size || (v.spare && stook_sheaf_size(v.spare))) {
+                if (STOOK_UNLIKELY(v.size && stook_word_is_marked(v.main->word)))
+                        stook_slot_trip(front);
                 if ((v.size || stook_slot_swap(front, &v, generation)) && one)
                         object = pop(front);
                 return object ? object : AGAIN;
@@ -83,13 +86,14 @@ STOOK_INLINE void *step(struct stook_front *front, uint32_t generation, bool bel
                 return NULL;
         stook_sheaf_fetch_top(full);
         STOOK_INJECT_CALL(landing, front);
-        if (one) {                              /* later a push may store there */
+        popped = one && !stook_word_is_marked(full->word);      /* or it is installed as it is */
+        if (STOOK_LIKELY(popped)) {             /* later a push may store there */
                 object = full->objects[stook_sheaf_size(full) - 1];
                 stook_sheaf_add(full, STOOK_SHEAF_POP);
         }
         to = stook_placing_full(&v, full);
         if (STOOK_UNLIKELY(!stook_slot_exchange(front, &v, to, generation))) {
-                if (one)
+                if (popped)
                         stook_sheaf_add(full, -STOOK_SHEAF_POP);
                 to.leaves = full;
                 object = NULL;

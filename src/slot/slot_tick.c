@@ -76,7 +76,8 @@ static void reap_pair(struct stook_barns *barns, struct stook_line *line, uint32
         struct stook_pair seen = stook_slot_ops()->look(offset);
         struct stook_sheaf *main = (struct stook_sheaf *)seen.lo;
         struct stook_sheaf *spare = (struct stook_sheaf *)seen.hi;
-        uint64_t word = __atomic_load_n(&main->word, __ATOMIC_RELAXED), pops = word >> 16;
+        uint64_t word = __atomic_load_n(&main->word, __ATOMIC_RELAXED);
+        uint64_t pops = stook_word_pops(word);
 
         if (!has_objects(main) && !has_objects(spare))
                 return;

@@ -173,6 +173,16 @@ static bool do_pop_if(void)
         return o;
 }
 
+/* What sets a new count of a marked main: slot/slot_trip.c. */
+static bool do_rearm(void)
+{
+        struct stook_sheaf *main = (void *)ops->look(OFFSET).lo;
+        uint64_t word = main->word;
+
+        return stook_word_is_marked(word) && ops->rearm(OFFSET, main, word,
+                                                        stook_word_rearmed(word, 2));
+}
+
 static bool do_swap(void)
 {
         struct stook_pair seen = ops->look(OFFSET);
@@ -245,19 +255,25 @@ struct act {
         bool (*run)(void);
         bool sections; /* false: retries inside, so an abort is no miss of the whole */
         bool with_barn;                   /* the barn has a full sheaf and an empty one */
+        bool at_mark;                     /* sheaves are marked, or will be after a pop or two */
 };
 static const struct act operations[] = {
         { .name = "pop", .run = do_pop, .sections = true },
+        { .name = "pop to mark", .run = do_pop, .sections = true, .at_mark = true },
+        { .name = "inlined pop to mark", .run = do_inlined_pop, .sections = true, .at_mark = true },
+        { .name = "pop_n to mark", .run = do_pop_n, .sections = true, .at_mark = true },
         { .name = "push", .run = do_push, .sections = true },
         { .name = "inlined pop", .run = do_inlined_pop, .sections = true },
         { .name = "inlined push", .run = do_inlined_push, .sections = true },
         { .name = "pop_n", .run = do_pop_n, .sections = true },
         { .name = "push_n", .run = do_push_n, .sections = true },
         { .name = "pop_if", .run = do_pop_if, .sections = true },
+        { .name = "rearm", .run = do_rearm, .sections = true, .at_mark = true },
         { .name = "exchange", .run = do_swap, .sections = true },
         { .name = "replace empty", .run = do_replace_empty, .sections = true },
         { .name = "alloc", .run = do_alloc },
         { .name = "free", .run = do_free },
+        { .name = "alloc at mark", .run = do_alloc, .at_mark = true },
         { .name = "get", .run = do_alloc, .with_barn = true },
         { .name = "put", .run = do_free, .with_barn = true },
 };
@@ -265,6 +281,7 @@ static const struct act interruptions[] = {
         { .name = "pop", .run = do_pop },
         { .name = "push", .run = do_push },
         { .name = "pop_n", .run = do_pop_n },
+        { .name = "rearm", .run = do_rearm },
         { .name = "swap", .run = do_swap },
         { .name = "alloc", .run = do_alloc },
         { .name = "free", .run = do_free },
@@ -317,6 +334,26 @@ static void on_trap(int signal, siginfo_t *info, void *context)
 
 /* ---- a case ---- */
 
+static unsigned to_mark;                 /* pops until sheaves are marked; UNMARKED: many */
+#define UNMARKED STOOK_WORD_COUNTS
+
+static struct stook_sheaf *with_mark(struct stook_sheaf *s)
+{
+        if (!s || s == ZERO || to_mark == UNMARKED)
+                return s;
+        s->word = stook_word_rearmed(s->word, to_mark ? to_mark : 1);
+        if (!to_mark)                   /* one more in count, one less in base */
+                s->word += (UINT64_C(1) << STOOK_WORD_COUNT_SHIFT) -
+                           (UINT64_C(1) << STOOK_WORD_BASE_SHIFT);
+        return s;
+}
+
+/* No pop has passed a mark. */
+static void look_at_count(struct stook_sheaf *s, void *passed)
+{
+        *(bool *)passed |= (s->word >> STOOK_WORD_COUNT_SHIFT & 0xffff) > STOOK_WORD_COUNTS;
+}
+
 /* Sizes; -1: no sheaf. */
 static void set_up(int main, int spare, bool with_barn)
 {
@@ -330,7 +367,7 @@ static void set_up(int main, int spare, bool with_barn)
                 stook_slab_fill(&slabs, 0, 1, &o, 0);
                 hold(o);
         }
-        set(m, s);
+        set(with_mark(m), with_mark(s));
         barns.node[0].unasked = 0;      /* or many puts in a row are refused */
         if (with_barn && (!stook_barn_push_full(&barns, 0, sheaf_of(CAPACITY)) ||
                         !stook_barn_push_empty(&barns, 0, sheaf_of(0))))
@@ -341,7 +378,11 @@ static void set_up(int main, int spare, bool with_barn)
 static void check(const char *name, unsigned k)
 {
         const char *missing;
+        bool passed = false;
 
+        stook_sheaf_for_each(INDEX, look_at_count, &passed);
+        if (passed)
+                fault("a pop passed the mark", name, k);
         stook_slab_drain(&slabs, holding, held);
         holding = 0;
         missing = slot_missing();
@@ -431,7 +472,7 @@ static void run_case(const struct act *act, const struct act *what, const struct
 
 static const int sizes[] = { -1, 0, 3, CAPACITY - 1, CAPACITY };
 
-static void run_operation(const struct act *act)
+static void run_at(const struct act *act)
 {
         unsigned instructions = 0;
 
@@ -448,6 +489,15 @@ static void run_operation(const struct act *act)
                                         run_case(act, &interruptions[i], d, sizes[m], sizes[s], k);
                 }
         printf("  %-14s up to %u instructions\n", act->name, instructions);
+}
+
+static void run_operation(const struct act *act)
+{
+        for (to_mark = 0; act->at_mark && to_mark < 3; to_mark++)
+                run_at(act);
+        to_mark = UNMARKED;
+        if (!act->at_mark)
+                run_at(act);
 }
 
 static bool is_writable(const struct text *text)
@@ -472,12 +522,13 @@ static int run_all(uint32_t index_offset)
             !slot_begin(OBJECTS, CAPACITY, 2))
                 return 77;
         texts[0].from = ~(uintptr_t)0;
-        for (unsigned i = 0; i < 6; i++) {
+        for (unsigned i = 0; i < 7; i++) {
                 uintptr_t fn[] = { (uintptr_t)ops->pop,
                                    (uintptr_t)ops->push,
                                    (uintptr_t)ops->pop_n,
                                    (uintptr_t)ops->push_n,
                                    (uintptr_t)ops->pop_if,
+                                   (uintptr_t)ops->rearm,
                                    (uintptr_t)ops->exchange };
 
                 texts[0].from = fn[i] < texts[0].from ? fn[i] : texts[0].from;

@@ -68,13 +68,18 @@ long emu_uncharge_push(void *o)
 }
 void *emu_pop_guessed(void) { return stook_section_pop_guessed_v1(%#x); }
 long emu_push_guessed(void *o) { return stook_section_push_guessed_v1(%#x, o); }
+size_t emu_pop_n(void) { return stook_section_pop_n(%#x, 3, (void **)(uintptr_t)after); }
+long emu_rearm(const uint64_t *in)
+{
+        return stook_section_rearm(%#x, (struct stook_sheaf *)in[0], in[1], in[2]);
+}
 long emu_precharge_add(void) { return stook_section_precharge_add(precharge, tag, -delta); }
 long emu_precharge_set(uint64_t from)
 {
         return stook_section_precharge_set(precharge, from, from + delta);
 }
 """ % (SELF, AREA + CID_AT, AREA, SLOTS - LINE_BYTES, AFTER, SLOTS, SLOTS, SLOTS, CONFIG,
-       LINE_BYTES, DELTA, PRECHARGE, GROUP, SLOTS, SLOTS)
+       LINE_BYTES, DELTA, PRECHARGE, GROUP, SLOTS, SLOTS, SLOTS, SLOTS)
 # The drop-in's malloc and free, with what they look at: objects of 64 bytes, of the cache of index
 # 1, whose line is where the other sections' is. All below RANGE are slabs of 512 KiB. What is no
 # slab's has index 0.

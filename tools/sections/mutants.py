@@ -6,14 +6,32 @@ Place: used by tools/check-sections.
 """
 
 MUTANTS = {     # what a test must notice; by machine where the text differs
-    "no look at the size": {"x86-64": '-DSTOOK_SECTION_POP_CHECK="cmpq $-1,%%r11;"',
-                            "aarch64": '-DSTOOK_SECTION_POP_CHECK=""'},
+    "no look at the size": {"x86-64": '-DSTOOK_SECTION_POP_CHECK="movzwl %%r10w,%%r11d;'
+                                      'cmpq $-1,%%r11;"',
+                            "aarch64": '-DSTOOK_SECTION_POP_CHECK="and x13,x15,#0xffff;"'},
     "commit before the object": {"x86-64": '-DSTOOK_SECTION_PUSH="incq %%r10;movq %%r10,(%%r9);'
                                            'movq %[object],32(%%r9,%%r11,8);cmpq %%r9,%%r9;'
                                            'jne %l[twice];"',
                                  "aarch64": '-DSTOOK_SECTION_PUSH="add x15,x15,#1;str x15,[x14];'
                                             'add x16,x14,x13,lsl #3;str %[object],[x16,#32];'
                                             'cmp x16,x16;b.ne %l[twice];"'},
+}
+MARK_MUTANTS = {        # flags, as above
+    "pop without a look at the mark": {
+        "x86-64": '-DSTOOK_SECTION_POP_CHECK="movzwl %%r10w,%%r11d;testl %%r11d,%%r11d;jz 4b;"',
+        "aarch64": '-DSTOOK_SECTION_POP_CHECK="and x13,x15,#0xffff;cbz x13,4b;"'},
+}
+MARK_OWN_MUTANTS = {    # as OWN_MUTANTS
+    "pop_n passes the mark": {
+        "x86-64": ('"negl %k[i]\\n\\t"\n', '"xorl %k[i], %k[i]\\n\\t"\n'),
+        "aarch64": ('"sub x16, x17, x16\\n\\t"\n                "cmp x16, %[n]\\n\\t"\n'
+                    '                "csel %[n], x16, %[n], lo\\n\\t"\n', '')},
+    "rearm does not compare the word": {
+        "x86-64": ('"cmpq %[from], (%[main])\\n\\t"\n                "jne 4b\\n\\t"\n', ''),
+        "aarch64": ('"cmp x15, %[from]\\n\\t"\n                "b.ne 4b\\n\\t"\n', '')},
+    "rearm does not compare main": {
+        "x86-64": ('"cmpq %[main], (%%r10,%[line])\\n\\t"\n                "jne 4b\\n\\t"\n', ''),
+        "aarch64": ('"cmp x14, %[main]\\n\\t"\n                "b.ne 4b\\n\\t"\n', '')},
 }
 OWN_MUTANTS = {         # by machine: text of src/section/section_*.h, and what is there instead
     "rcu_push fills the sheaf": {
@@ -71,9 +89,9 @@ CHARGE_MUTANTS = {      # the same, of charges; the compiler makes some of them 
 }
 HOT_MUTANTS = {         # the same in dropin/hot_*.S, *.h
     "malloc without a look at the size": {
-        "x86-64": ("        testl %r11d, %r11d\n        jz \\empty\n        cmpq OBJECTS",
-                   "        cmpq OBJECTS"),
-        "aarch64": ("        cbz x13, 4b\n", "")},
+        "x86-64": ("        testl $POPPABLE, %ecx\n        jle \\empty", "#"),
+        "aarch64": ("        ands w13, w15, #POPPABLE\n        b.le 4b",
+                    "        and x13, x15, #0xffff  //")},
     "malloc believes its guess": {
         "x86-64": ("        jne \\checked\n", "")},
     "direct sections have no bound": {
@@ -95,6 +113,16 @@ HOT_MUTANTS = {         # the same in dropin/hot_*.S, *.h
         "aarch64": ("        cmp w13, w16\n        b.hs 4b\n"
                     "        add x16, x14, x13, lsl #3\n        ldr x17",
                     "        add x16, x14, x13, lsl #3\n        ldr x17")},
+}
+MARK_HOT_MUTANTS = {
+    "malloc without a look at the mark": {
+        "x86-64": ("        testl $POPPABLE, %ecx\n        jle",
+                   "        testl %r11d, %r11d\n        jz"),
+        "aarch64": ("        ands w13, w15, #POPPABLE\n        b.le 4b",
+                    "        and x13, x15, #0xffff\n        cbz x13, 4b")},
+    "malloc's other section without a look at the mark": {
+        "x86-64": ("        testl $POPPABLE, %eax\n        jle",
+                   "        testl %r11d, %r11d\n        jz")},
 }
 # The same, of swaps. BREAK names the same mistake in tests/proof/models/slot.pml. A section that
 # ends before its looks is not aborted between them and the commit.

@@ -57,6 +57,23 @@
  * BREAK=11: that section is not aborted: another thread's pop or push comes between its look and
  * its commit.
  * check: breaks -DSWAP=1 -DBREAK=11 -DSTART=9
+ * MARK=1: each pop marks its sheaf, and a marked one is popped by nobody until a call whose pop
+ * missed has taken the mark away, by a section (slot_trip.c). What comes from the barn may be
+ * marked.
+ * Each mark is taken away once, by the call whose section commits, or is left at the end.
+ * check: holds -DMARK=1
+ * check: holds -DMARK=1 -DSTART=2
+ * check: holds -DMARK=1 -DSTART=7
+ * check: holds -DMARK=1 -DSTART=10 -DTRIES=2
+ * check: holds -DMARK=1 -DSTART=11 -DTRIES=2
+ * check: holds -DMARK=1 -DSTART=10 -DCHANGE=1
+ * BREAK=12: that section does not compare the word, which was read before.
+ * check: breaks -DMARK=1 -DBREAK=12 -DSTART=10 -DTRIES=2
+ * check: breaks -DMARK=1 -DBREAK=12 -DSTART=11 -DTRIES=2
+ * BREAK=13: it does not compare main.
+ * check: breaks -DMARK=1 -DBREAK=13 -DSTART=10 -DTRIES=2
+ * BREAK=14: a pop does not look at the mark.
+ * check: breaks -DMARK=1 -DBREAK=14 -DSTART=10
  * BREAK=1: the evacuation asks for no barrier.
  * check: breaks -DBREAK=1
  * BREAK=2: an exchange does not look at main's size.
@@ -92,6 +109,10 @@
 #define SWAP 0
 #endif
 
+#ifndef MARK
+#define MARK 0
+#endif
+
 #ifndef TRIES
 #define TRIES 1
 #endif
@@ -114,6 +135,21 @@ byte obj[SHEAVES + 1];
 byte place[SHEAVES + 1];
 byte owner[OBJECTS + 1];
 byte made[SHEAVES + 1];                 /* ghost: generation in which the sheaf was got */
+#if MARK
+bool marked[SHEAVES + 1];               /* the mark, in the same word as obj */
+byte marks, trips;                      /* ghosts: marks set, and taken away */
+#define READ_WORD(s) d_step { w = obj[s]; i = marked[s] }
+#define MARK_IT(s) assert(!marked[s]); marked[s] = true; marks++
+#if BREAK == 14
+#define IS_MARKED false
+#else
+#define IS_MARKED (i == 1)
+#endif
+#else
+#define READ_WORD(s) w = obj[s]
+#define MARK_IT(s) skip
+#define IS_MARKED false
+#endif
 byte generation;
 byte inside;                            /* thread whose section is under way; 0: none */
 byte done;
@@ -146,21 +182,56 @@ inline enter(me) {
 inline pop(me) {
         enter(me); o = 0; ok = false;
         m = main_;
-        w = obj[m];
+        READ_WORD(m);
         if
-        :: m == 0 || w == 0 -> skip
+        :: m == 0 || w == 0 || IS_MARKED -> skip
         :: else ->
                 d_step {
                         if
                         :: STILL(me) ->
                                 assert(place[m] == SLOT || place[m] == DETACHED);
                                 assert(owner[w] == 9);
-                                obj[m] = 0; owner[w] = me; o = w; ok = true
+                                obj[m] = 0; owner[w] = me; o = w; ok = true; MARK_IT(m)
                         :: else
                         fi
                 }
         fi
 }
+
+#if MARK
+/* The word of em, which was `left` and marked, loses its mark, if it is main's, and still that. */
+inline rearm(me) {
+        enter(me); ok = false;
+        m = main_;
+        READ_WORD(em);
+        if
+#if BREAK != 13
+        :: m != em -> skip
+#endif
+#if BREAK != 12
+        :: w != left || i == 0 -> skip
+#endif
+        :: else ->
+                d_step {
+                        if
+                        :: STILL(me) ->
+                                assert(place[em] == SLOT || place[em] == DETACHED);
+                                assert(marked[em] && obj[em] == left);
+                                marked[em] = false; trips++; ok = true
+                        :: else
+                        fi
+                }
+        fi
+}
+
+inline trip(me) {
+        d_step { left = obj[em]; i = marked[em] };
+        if :: em != 0 && i == 1 && left != 0 -> rearm(me) :: else fi;
+        left = 0
+}
+#else
+#define trip(me) skip
+#endif
 
 inline push(me, x) {
         enter(me); ok = false;
@@ -450,7 +521,12 @@ init {
 
         atomic {
                 owner[1] = 1; owner[2] = 2;
-#if START < 2
+#if START == 10 || START == 11
+                /* a full main, which is marked; a marked full sheaf in the barn */
+                main_ = 1; place[1] = SLOT; obj[1] = 3; owner[3] = 9;
+                place[2] = FULL; obj[2] = 4; owner[4] = 9;
+                MARK_IT(1); MARK_IT(2);
+#elif START < 2
                 /* a full main, and an empty sheaf in the barn */
                 main_ = 1; place[1] = SLOT; obj[1] = 3; owner[3] = 9;
                 place[2] = EMPTY;
@@ -478,7 +554,7 @@ init {
                 run frees(1); run frees(2);
 #elif START == 8
                 run frees(1); run frees(2);
-#elif START == 9
+#elif START == 9 || START == 11
                 run frees(1); run allocates(2);
 #elif START == 4
                 run lends(1); run allocates(2);
@@ -513,6 +589,14 @@ init {
                 :: i <= OBJECTS -> if :: owner[i] == 9 -> count-- :: else fi; i++
                 :: else -> break
                 od;
-                assert(count == 0 && main_ != spare)
+                assert(count == 0 && main_ != spare);
+#if MARK
+                i = 1;
+                do
+                :: i <= SHEAVES -> if :: marked[i] -> marks-- :: else fi; i++
+                :: else -> break
+                od;
+                assert(marks == trips)
+#endif
         }
 }

@@ -1,8 +1,8 @@
 /*
  * What this proves, of prefilled sheaves (<stook/sheaf.h>): where a sheaf comes from, each way
- * counted; zeroed objects; refills, and refills that fail; arguments that are refused; and that
- * nothing is lost without memory, or where the slot refuses. Their return: prefill_return.c. More
- * objects than a sheaf holds: prefill_oversize.c.
+ * counted; zeroed objects; refills, and refills that fail; arguments that are refused; a sheaf at
+ * its mark; and that nothing is lost without memory, or where the slot refuses. Their return:
+ * prefill_return.c. More objects than a sheaf holds: prefill_oversize.c.
  */
 #include "unit/cache/lent.h"
 
@@ -314,6 +314,26 @@ static void a_slot_that_refuses_is_passed_by(void **state)
         }
 }
 
+/* The owner of a lent sheaf gives it a new count: the library's call, to which inlined ones go. */
+static void a_sheaf_that_comes_to_its_mark(void **state)
+{
+        struct stook_cache *cache = cache_of("marked", NULL);
+        struct stook_sheaf *sheaf = stook_sheaf_prefill(cache, 0, 5);
+        void *objects[5];
+
+        (void)state;
+        sheaf->word = stook_word_rearmed(sheaf->word, 2);
+        take(cache, sheaf, 2, objects);
+        assert_true(stook_word_is_marked(sheaf->word));
+        take(cache, sheaf, 3, objects + 2);
+        assert_int_equal(stook_word_to_mark(sheaf->word), STOOK_WORD_COUNTS - 3);
+        assert_int_equal(stats_of(cache).objects_live, 5);
+        stook_sheaf_return(cache, sheaf);
+        stook_cache_free_bulk(cache, 5, objects);
+        assert_int_equal(stats_of(cache).alloc_fastpath, 5);
+        gone(cache);
+}
+
 int main(void)
 {
         const struct CMUnitTest tests[] = {
@@ -327,6 +347,7 @@ int main(void)
                 cmocka_unit_test(without_memory_nothing_is_lost),
                 cmocka_unit_test(no_memory_for_sheaves),
                 cmocka_unit_test(a_slot_that_refuses_is_passed_by),
+                cmocka_unit_test(a_sheaf_that_comes_to_its_mark),
         };
 
         return cmocka_run_group_tests(tests, stay_on_this_cpu, NULL);
