@@ -56,7 +56,7 @@ pub const STOOK_ALLOC_NOLOCK: c_uint = 8;
 
 pub const STOOK_OBJECT_MAX: usize = 128 << 10;
 /// Of a setting where 0 stands for "as it is by default": none.
-pub const STOOK_NONE: c_uint = c_uint::MAX;
+pub const STOOK_NONE: c_uint = 0xffffffff;
 
 /// A constructor of objects.
 pub type stook_ctor = unsafe extern "C" fn(object: *mut c_void, ctor_data: *mut c_void);

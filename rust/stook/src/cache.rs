@@ -187,7 +187,7 @@ impl<T> Cache<T> {
     /// Another limit, above 0, of a cache that was made with one.
     pub fn set_limit(&self, limit_objects: usize) -> Result<(), Error> {
         // SAFETY: the cache lives.
-        Error::check(unsafe { sys::stook_cache_set_limit(self.raw.as_ptr(), limit) })
+        Error::check(unsafe { sys::stook_cache_set_limit(self.raw.as_ptr(), limit_objects) })
     }
 
     /// Keeps `n` objects ready on each node; 0 ends that.

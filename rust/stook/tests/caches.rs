@@ -95,7 +95,7 @@ fn types_of_any_shape_have_caches() {
 
     assert!(guards.iter().all(|guard| &**guard as *const Wide as usize % 64 == 0));
     assert!(nothing.alloc(()).is_ok());
-    assert_eq!(Cache::<[u8; 200_000]>::new("huge").unwrap_err().errno(), 7);
+    assert_eq!(Cache::<[u8; 200_000]>::new("huge").unwrap_err().errno(), 34);
     assert_eq!(Cache::<u8>::new("").unwrap_err(), Error::INVALID);
     assert_eq!(Cache::<u8>::new("a\0b").unwrap_err(), Error::INVALID);
     assert_eq!(Cache::<u8>::new(&"n".repeat(64)).unwrap_err(), Error::INVALID);
