@@ -21,6 +21,7 @@ struct map {
 };
 
 static struct map advised STOOK_MOSTLY_UNUSED;  /* huge pages are asked for */
+static struct map for_slabs STOOK_MOSTLY_UNUSED;        /* the node grew by them for slabs */
 static struct map parted STOOK_MOSTLY_UNUSED;   /* STOOK_MAPPINGS_BREAK are booked for it */
 static uint32_t refused;                /* atomic, relaxed: 1: the system has no huge pages */
 
@@ -229,6 +230,29 @@ static bool is_known(const struct stook_pages_node *node, enum stook_density_kin
         return stook_density_found(&node->ledger.density[kind]) != STOOK_DENSITY_UNKNOWN;
 }
 
+bool stook_huge_is_for_slabs(uintptr_t addr)
+{
+        return stook_huge_any() && is_set(&for_slabs, addr);
+}
+
+/* As far as known: growth for slabs asks for huge pages. */
+static bool slabs_are_huge(const struct stook_pages_node *node)
+{
+        return stook_huge_is_large(&node->ledger, STOOK_DENSITY_SMALL) &&
+               stook_density_found(&node->ledger.density[STOOK_DENSITY_SMALL]) == STOOK_DENSE &&
+               is_auto();
+}
+
+unsigned stook_huge_sets(const struct stook_pages_node *node, size_t bytes)
+{
+        unsigned dirty = 1 << STOOK_SET_DIRTY, huge = 1 << STOOK_SET_HUGE,
+                 clean = 1 << STOOK_SET_CLEAN;
+
+        if (bytes >= STOOK_SLABS_MOST || !stook_huge_any())
+                return dirty | clean;
+        return dirty | huge | (slabs_are_huge(node) ? 0 : clean);
+}
+
 bool stook_huge_wanted(struct stook_pages_node *node, size_t bytes)
 {
         return stook_pages_thp == STOOK_THP_ALWAYS ||
@@ -251,6 +275,9 @@ void stook_huge_grown(struct stook_pages_node *node, size_t need, size_t request
                 return;
         if (start % STOOK_HUGE_PAGE == 0 && bytes % STOOK_HUGE_PAGE == 0) {
                 advise(start, start + bytes);
+                if (request < STOOK_SLABS_MOST && stook_pages_thp == STOOK_THP_AUTO)
+                        for (uintptr_t at = start; at < start + bytes; at += STOOK_HUGE_PAGE)
+                                set(&for_slabs, at);
                 time_fault(start);
         } else {
                 stook_os_advise((void *)start, bytes, STOOK_OS_HUGEPAGE);
@@ -344,9 +371,6 @@ void stook_huge_purge(struct stook_pages_node *node, uintptr_t start, size_t byt
                 break_one(down(start));
         if (last < end && (last >= first || last > start))
                 break_one(last);
-        if (first < last && is_auto() && stook_huge_pays_any(&node->ledger) &&
-            count_small(first, last))                   /* they are purged whole */
-                make_whole(first, last);
 }
 
 /* Also where all bits are set: other memory may have been mapped there since. */

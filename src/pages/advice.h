@@ -40,6 +40,14 @@ void stook_pages_set_thp(enum stook_thp policy);
  */
 extern uint32_t stook_huge_dear STOOK_HIDDEN;
 
+/*
+ * Which sets of the bins may serve a request of @bytes, while memory can be had: a bit for each.
+ * Huge pages that a node grew by for slabs serve slabs alone, which fill them; and slabs take no
+ * other clean memory while growth for them asks for huge pages.
+ */
+unsigned stook_huge_sets(const struct stook_pages_node *node, size_t bytes);
+/* The node grew by the huge page at @addr for slabs. */
+bool stook_huge_is_for_slabs(uintptr_t addr);
 /* @node grows for a request of @bytes. True: by whole huge pages. */
 bool stook_huge_wanted(struct stook_pages_node *node, size_t bytes);
 /*

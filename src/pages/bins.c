@@ -387,7 +387,7 @@ static struct stook_span *absorb_before(struct stook_pages_node *node, struct st
 
 static size_t clean_bytes(const struct stook_span *span)
 {
-        return span && stook_pages_set_of(span) == STOOK_SET_CLEAN ? span->bytes : 0;
+        return span && stook_pages_is_clean(span) ? span->bytes : 0;
 }
 
 /* @span, which is dirty, with its clean neighbours, if they are @bytes together. */

@@ -32,7 +32,14 @@ struct stook_bins {
         size_t bytes, spans;
 };
 
-enum stook_pages_set { STOOK_SET_DIRTY, STOOK_SET_CLEAN, STOOK_SET_RESERVED, STOOK_SETS };
+/* HUGE: as CLEAN, in huge pages that the node grew by for slabs (advice.h). */
+enum stook_pages_set {
+        STOOK_SET_DIRTY,
+        STOOK_SET_HUGE,
+        STOOK_SET_CLEAN,
+        STOOK_SET_RESERVED,
+        STOOK_SETS
+};
 
 struct stook_pages_node {
         struct stook_lock lock;                 /* guards bins and aged */
@@ -69,7 +76,14 @@ STOOK_INLINE enum stook_pages_set stook_pages_set_of(const struct stook_span *sp
 {
         return span->state == STOOK_SPAN_DIRTY      ? STOOK_SET_DIRTY
                : span->state == STOOK_SPAN_RESERVED ? STOOK_SET_RESERVED
-                                                    : STOOK_SET_CLEAN;
+               : stook_huge_is_for_slabs(span->start) ? STOOK_SET_HUGE
+                                                      : STOOK_SET_CLEAN;
+}
+
+/* @span, which is free, has memory without content. */
+STOOK_INLINE bool stook_pages_is_clean(const struct stook_span *span)
+{
+        return span->state == STOOK_SPAN_ZERO || span->state == STOOK_SPAN_PURGED;
 }
 
 /* ---- bins.c: by size, and coalesced ---- */

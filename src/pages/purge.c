@@ -66,7 +66,7 @@ static void join_clean(struct stook_pages_node *node, struct stook_span *span,
         if (!room || !stook_huge_any() || !*spare)
                 return;
         after = stook_pages_behind(node, end);
-        if (after && stook_pages_set_of(after) == STOOK_SET_CLEAN)
+        if (after && stook_pages_is_clean(after))
                 stook_pages_absorb(node, span, after, after->bytes < room ? after->bytes : room,
                                    spare);
 }

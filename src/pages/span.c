@@ -42,8 +42,9 @@ void stook_pages_stats(struct stook_pages_stats *stats)
                 stats->purges += __atomic_load_n(&ledger->purges, __ATOMIC_RELAXED);
                 stats->refaulted_bytes += __atomic_load_n(&ledger->refaulted, __ATOMIC_RELAXED);
                 stats->free_dirty_bytes += stook_pages_dirty(node) + stook_recent_bytes(node);
-                stats->free_clean_bytes += __atomic_load_n(&node->bins[STOOK_SET_CLEAN].bytes,
-                                                           __ATOMIC_RELAXED);
+                for (unsigned set = STOOK_SET_HUGE; set <= STOOK_SET_CLEAN; set++)
+                        stats->free_clean_bytes += __atomic_load_n(&node->bins[set].bytes,
+                                                                   __ATOMIC_RELAXED);
                 for (unsigned set = 0; set < STOOK_SETS; set++)
                         stats->free_spans += __atomic_load_n(&node->bins[set].spans,
                                                              __ATOMIC_RELAXED);
@@ -51,16 +52,17 @@ void stook_pages_stats(struct stook_pages_stats *stats)
 }
 
 /*
- * Under the lock: a free span of @bytes or more in the bins, dirty before clean. The large object
- * that was freed last goes there before memory would grow.
+ * Under the lock: a free span of @bytes or more in the bins, dirty before clean. @sets: a bit for
+ * each set that may give it. The large object that was freed last goes there before memory would
+ * grow.
  */
-static struct stook_span *find(struct stook_pages_node *node, size_t bytes)
+static struct stook_span *find(struct stook_pages_node *node, size_t bytes, unsigned sets)
 {
         struct stook_span *span;
 
         do
                 for (unsigned set = STOOK_SET_DIRTY; set <= STOOK_SET_CLEAN; set++)
-                        if ((span = stook_bins_find(&node->bins[set], bytes)))
+                        if (sets >> set & 1 && (span = stook_bins_find(&node->bins[set], bytes)))
                                 return span;
         while (stook_recent_insert(node));
         return NULL;
@@ -68,10 +70,11 @@ static struct stook_span *find(struct stook_pages_node *node, size_t bytes)
 
 /* Under the lock. Return: @bytes; or more, in which *@again begins (advice.c). */
 static struct stook_span *take_locked(struct stook_pages_node *node, size_t bytes, size_t align,
-                                      struct stook_span *spares[2], struct stook_pages_again *again)
+                                      unsigned sets, struct stook_span *spares[2],
+                                      struct stook_pages_again *again)
 {
         size_t page = stook_os_page_bytes(), room = bytes + (align > page ? align - page : 0);
-        struct stook_span *span = find(node, room);
+        struct stook_span *span = find(node, room, sets);
 
         if (!span)
                 return align == page ? stook_pages_take_joined(node, bytes, &spares[1]) : NULL;
@@ -144,31 +147,40 @@ static void hand_out(struct stook_pages_node *node, struct stook_span *span)
         hand_out_tagged(node, span);
 }
 
-/* What lies free; what becomes enough where the heap grows at its end; fresh memory. */
+/* Under the lock, which it drops: of what lies free in these sets. */
+static struct stook_span *take_free(struct stook_pages_node *node, size_t bytes, size_t align,
+                                    unsigned sets, struct stook_span *spares[2])
+{
+        struct stook_pages_again again = { 0, 0 };
+        struct stook_span *span = take_locked(node, bytes, align, sets, spares, &again);
+
+        stook_pages_unlock(node);
+        return span && again.end ? stook_pages_ask_again(node, span, bytes, &again, &spares[1])
+                                 : span;
+}
+
+/*
+ * What lies free; what becomes enough where the heap grows at its end; fresh memory; what is kept
+ * for requests of another kind.
+ */
 static struct stook_span *take(struct stook_pages_node *node, size_t bytes, size_t align,
                                struct stook_span *spares[2])
 {
+        unsigned sets = stook_huge_sets(node, bytes);
         bool locked = stook_pages_lock(node);
-        struct stook_pages_again again = { 0, 0 };
         struct stook_span *span, *left[2];
 
         stook_lock_forbid_waits();      /* this thread owns a span from here on */
-        span = locked ? take_locked(node, bytes, align, spares, &again)
+        span = locked ? take_free(node, bytes, align, sets, spares)
                       : take_pending(node, bytes, align, spares);
-        if (locked)
-                stook_pages_unlock(node);
         if (!span && locked && align == stook_os_page_bytes() && bytes >= STOOK_HUGE_PAGE) {
                 struct stook_span *rest = stook_pages_grow_end(node, bytes);
 
-                if (stook_pages_lock(node)) {
-                        span = take_locked(node, bytes, align, spares, &again);
-                        stook_pages_unlock(node);
-                }
+                if (stook_pages_lock(node))
+                        span = take_free(node, bytes, align, sets, spares);
                 if (rest)
                         stook_pages_insert_or_pend(node, rest);
         }
-        if (span && again.end)
-                span = stook_pages_ask_again(node, span, bytes, &again, &spares[1]);
         /* No spare is left if the huge pages in hands went back for lack of a descriptor. */
         if (!span && spares[1] && (span = stook_pages_grow(node, bytes, bytes, align))) {
                 span = stook_pages_cut(span, bytes, align, spares, left);
@@ -178,6 +190,8 @@ static struct stook_span *take(struct stook_pages_node *node, size_t bytes, size
                         if (left[i])
                                 stook_pages_insert_or_pend(node, left[i]);
         }
+        if (!span && spares[1] && locked && stook_pages_lock(node))
+                span = take_free(node, bytes, align, ~0u, spares);
         if (span)
                 hand_out(node, span);
         stook_lock_allow_waits();
@@ -233,7 +247,7 @@ struct stook_span *stook_span_take(unsigned node_index, size_t bytes, size_t ali
 static unsigned take_pieces(struct stook_pages_node *node, size_t bytes, unsigned n,
                             struct stook_span **spares, struct stook_span **spans)
 {
-        struct stook_span *left = find(node, bytes);
+        struct stook_span *left = find(node, bytes, stook_huge_sets(node, bytes));
         struct stook_pages_again again;
         unsigned pieces = 0;
 

@@ -175,6 +175,8 @@ static void look(struct stook_ledger *ledger, enum stook_density_kind kind)
 
 bool stook_huge_pays_again(struct stook_ledger *ledger, enum stook_density_kind kind)
 {
+        if (kind == STOOK_DENSITY_NONE)
+                return false;
         look(ledger, kind);
         return stook_density_found(&ledger->density[kind]) == STOOK_DENSE;
 }
@@ -191,18 +193,9 @@ bool stook_huge_pays(struct stook_ledger *ledger, size_t bytes)
 
 bool stook_huge_regrows(const struct stook_ledger *ledger, enum stook_density_kind kind)
 {
-        return stook_huge_is_large(ledger, kind) ||
-               stook_ledger_refaults(ledger) >= used_least(STOOK_DENSITY_LARGE);
-}
-
-bool stook_huge_pays_any(const struct stook_ledger *ledger)
-{
-        unsigned found[STOOK_DENSITY_FOUND] = { 0 };
-
-        for (unsigned i = 0; i < STOOK_DENSITY_KINDS; i++)
-                found[stook_density_found(&ledger->density[i])]++;
-        return stook_huge_is_large(ledger, STOOK_DENSITY_SMALL) && found[STOOK_DENSE] &&
-               !found[STOOK_SPARSE];
+        return kind != STOOK_DENSITY_NONE &&
+               (stook_huge_is_large(ledger, kind) ||
+                stook_ledger_refaults(ledger) >= used_least(STOOK_DENSITY_LARGE));
 }
 
 /*
@@ -212,14 +205,13 @@ bool stook_huge_pays_any(const struct stook_ledger *ledger)
 void stook_huge_tell(struct stook_ledger *ledger, enum stook_density_kind kind, uintptr_t start,
                      size_t bytes, bool huge)
 {
-        struct stook_density *density = &ledger->density[kind];
-
         if (kind == STOOK_DENSITY_LARGE) {
                 if (!huge ||
                     __atomic_add_fetch(&ledger->huge_large, 1, __ATOMIC_RELAXED) % ONE_IN == 0)
-                        stook_density_tell(density, start, bytes);
-        } else if (stook_ledger_used(ledger) >= STOOK_HUGE_FROM / 4) {
-                stook_density_tell_more(density, start, bytes);
+                        stook_density_tell(&ledger->density[kind], start, bytes);
+        } else if (kind == STOOK_DENSITY_SMALL &&
+                   stook_ledger_used(ledger) >= STOOK_HUGE_FROM / 4) {
+                stook_density_tell_more(&ledger->density[kind], start, bytes);
         }
 }
 

@@ -1,17 +1,17 @@
 /*
  * Purpose: when huge pages are asked for: the process is large, and the memory that requests of
- * this kind got was written. Large objects are often touched in part, so
- * pages that are kept for them, or that come in huge ones, may be pages too many. Where objects are
- * written as a whole, they are worth it.
+ * this kind got was written. Large objects are often touched in part, so pages that are kept for
+ * them, or that come in huge ones, may be pages too many. Where objects are written as a whole,
+ * they are worth it.
  * Place: pages/advice.c asks, and tells what was got; own_mapping.c and span.c tell what is given
  *  back, policy/dirty.c asks for what was found.
  * How: when a node grows, a few pages of what an earlier growth of this kind got are looked at.
- *  Pages that are all zero count as not written; some words of each are compared. Requests below a
- *  huge page (slabs, most of all) are one kind, those from there on the other. A large object is
- *  written by the time its thread asks for the next one. One that another thread got a short time
- *  ago may be in the middle of it: it says nothing if it is not written. A large object that is
- *  given, and had no content when it was taken, is looked at as well. Slabs fill slowly, so theirs
- *  is looked at when some megabytes were got after it.
+ *  Pages that are all zero count as not written; some words of each are compared. Slabs are one
+ *  kind, requests of a huge page or more the other. A large object is written by the time its
+ *  thread asks for the next one. One that another thread got a short time ago may be in the middle
+ *  of it: it says nothing if it is not written. A large object that is given, and had no content
+ *  when it was taken, is looked at as well. Slabs fill slowly, so theirs is looked at when some
+ *  megabytes were got after it.
  * Concurrency: any thread, without the node's lock; all is relaxed. What is known is a hint, and so
  *  are thread and time of what is told: where two threads tell at once, they may be the other's. A
  *  user's threads may write or protect the words at the same time, so the system compares them.
@@ -23,10 +23,21 @@
 #include <stddef.h>
 #include <stdint.h>
 #include "base/compiler.h"
+#include "policy/constants.h"
 
-#define STOOK_DENSITY_LARGE_LEAST ((size_t)2 << 20)
+#define STOOK_SLABS_MOST          (128 * STOOK_KIB)     /* a smaller span is a slab, as a rule */
+#define STOOK_DENSITY_LARGE_LEAST (2 * STOOK_MIB)
 
-enum stook_density_kind { STOOK_DENSITY_SMALL, STOOK_DENSITY_LARGE, STOOK_DENSITY_KINDS };
+/*
+ * NONE: objects of 128 KiB to 2 MiB get no huge pages. One that is written in part, or dies before
+ * what lies beside it, would leave padding there.
+ */
+enum stook_density_kind {
+        STOOK_DENSITY_SMALL,
+        STOOK_DENSITY_LARGE,
+        STOOK_DENSITY_KINDS,
+        STOOK_DENSITY_NONE = STOOK_DENSITY_KINDS,
+};
 enum stook_density_found { STOOK_DENSITY_UNKNOWN, STOOK_DENSE, STOOK_SPARSE, STOOK_DENSITY_FOUND };
 
 struct stook_density {
@@ -40,7 +51,9 @@ struct stook_density {
 
 static inline enum stook_density_kind stook_density_kind_of(size_t bytes)
 {
-        return bytes < STOOK_DENSITY_LARGE_LEAST ? STOOK_DENSITY_SMALL : STOOK_DENSITY_LARGE;
+        return bytes < STOOK_SLABS_MOST            ? STOOK_DENSITY_SMALL
+               : bytes < STOOK_DENSITY_LARGE_LEAST ? STOOK_DENSITY_NONE
+                                                   : STOOK_DENSITY_LARGE;
 }
 
 static inline enum stook_density_found stook_density_found(const struct stook_density *density)
@@ -83,8 +96,6 @@ bool stook_huge_pays_again(struct stook_ledger *ledger, enum stook_density_kind 
 bool stook_huge_regrows(const struct stook_ledger *ledger, enum stook_density_kind kind);
 /* The process is large enough for huge pages of this kind. */
 bool stook_huge_is_large(const struct stook_ledger *ledger, enum stook_density_kind kind);
-/* Memory without content, which may be used by requests of any kind, is worth them. */
-bool stook_huge_pays_any(const struct stook_ledger *ledger);
 /* This memory was got, huge or not, and is to tell. */
 void stook_huge_tell(struct stook_ledger *ledger, enum stook_density_kind kind, uintptr_t start,
                      size_t bytes, bool huge);

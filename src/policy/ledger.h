@@ -164,9 +164,6 @@ static inline size_t stook_in_turn_most(const struct stook_in_turn *turn)
 
 /* ---- ledger ---- */
 
-/* Spans from here on are large objects, as a rule; smaller ones are slabs. */
-#define STOOK_SLABS_MOST (128 * STOOK_KIB)
-
 struct stook_ledger {
         size_t used;                    /* atomic, as all of these */
         size_t committed;               /* with memory behind them, own mappings too */

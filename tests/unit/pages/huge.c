@@ -2,18 +2,19 @@
  * Proves when huge pages are asked for, and which of them a purge breaks: memory that was written
  * before lets later memory be huge, memory that was not does not; slabs have time until they are
  * looked at, and what was purged meanwhile tells nothing; a purge of a part is told, and is one of
- * whole huge pages while the process does not shrink;
- * memory that is purged whole comes back huge; what was small, or was purged in parts, is asked for
- * again when it is taken again and written. What the system makes of the advice is not looked at.
+ * whole huge pages while the process does not shrink; what was small, or was purged in parts, is
+ * asked for again when it is taken again and written; what slabs filled is for slabs. What the
+ * system makes of the advice is not looked at.
  */
+#include "base/inject.h"
 #include "huge_env.h"
 #include "pages_env.h"
 #include "pages/pagemap.h"
 #include "pages/pages_node.h"
 
 #define MIB   ((size_t)1 << 20)
-#define SPANS 512
-#define PIECE ((size_t)300 << 10)
+#define SPANS 1536
+#define PIECE ((size_t)100 << 10)
 
 static struct stook_pages_node *node = &stook_pages_nodes[0];
 static struct stook_span *spans[SPANS];
@@ -260,29 +261,6 @@ static void a_purge_beside_objects_breaks_none(void **state)
         assert_sound();
 }
 
-static void what_is_purged_whole_becomes_huge_again(void **state)
-{
-        struct stook_span *used = huge_span(30 * MIB), *more = huge_span(10 * MIB);
-        struct stook_span *span = huge_span(6 * MIB), *behind = huge_span(2 * MIB);
-        uintptr_t start = span->start;
-
-        (void)state;
-        give_part(span, 3 * MIB);
-        stook_pages_purge(0);
-        assert_false(stook_huge_is_advised(start + 2 * MIB));
-        node->ledger.density[STOOK_DENSITY_LARGE].found = STOOK_DENSE;
-        node->ledger.density[STOOK_DENSITY_SMALL].found = STOOK_DENSITY_UNKNOWN;
-        assert_true(stook_span_resize(span, 6 * MIB));
-        memset((void *)start, 7, 6 * MIB);              /* or its give says that it is not */
-        stook_span_give(span);
-        stook_pages_purge(0);
-        assert_true(stook_huge_is_advised(start + 2 * MIB));
-        stook_span_give(behind);
-        stook_span_give(more);
-        stook_span_give(used);
-        assert_sound();
-}
-
 static unsigned advised_at_all(void)
 {
         unsigned n = 0;
@@ -361,6 +339,48 @@ static void several_at_once_do_not_begin_one(void **state)
                 stook_span_give(some[--got]);
         stook_span_give(span);
         assert_sound();
+}
+
+/* What slabs had is purged, and many megabytes of it lie free. */
+static void free_what_slabs_filled(void)
+{
+        take_pieces(100 * MIB, true);
+        for (unsigned i = taken / 2; i < taken; i++)
+                stook_span_give(spans[i]);
+        taken /= 2;
+        stook_pages_purge(0);
+        assert_true(node->bins[STOOK_SET_HUGE].bytes > 30 * MIB);
+        node->ledger.density[STOOK_DENSITY_SMALL].found = STOOK_DENSE;
+}
+
+static void huge_pages_that_slabs_filled_are_for_slabs(void **state)
+{
+        struct stook_span *large, *slab;
+
+        (void)state;
+        free_what_slabs_filled();
+        large = take(500 << 10, true);
+        assert_false(stook_huge_is_for_slabs(large->start));
+        assert_false(stook_huge_is_advised(large->start));
+        slab = take(PIECE, true);
+        assert_true(stook_huge_is_for_slabs(slab->start));
+        stook_span_give(slab);
+        stook_span_give(large);
+        give_all();
+}
+
+static void they_serve_others_before_memory_is_lacking(void **state)
+{
+        struct stook_span *large;
+
+        (void)state;
+        free_what_slabs_filled();
+        stook_inject.commit_fail_from = 1;
+        while (!stook_huge_is_for_slabs((large = take(5 * MIB, true))->start))
+                spans[taken++] = large;
+        stook_inject.commit_fail_from = 0;
+        stook_span_give(large);
+        give_all();
 }
 
 /* No bit would say that it was asked for already. */
@@ -445,11 +465,12 @@ int main(void)
                 cmocka_unit_test(untouched_memory_goes_with_the_rest),
                 cmocka_unit_test(a_purge_of_a_part_breaks_one),
                 cmocka_unit_test(a_purge_beside_objects_breaks_none),
-                cmocka_unit_test(what_is_purged_whole_becomes_huge_again),
                 cmocka_unit_test(what_is_taken_again_is_huge),
                 cmocka_unit_test(a_little_taken_again_is_small),
                 cmocka_unit_test(what_is_not_written_again_is_small),
                 cmocka_unit_test(several_at_once_do_not_begin_one),
+                cmocka_unit_test(huge_pages_that_slabs_filled_are_for_slabs),
+                cmocka_unit_test(they_serve_others_before_memory_is_lacking),
                 cmocka_unit_test(what_lies_beyond_the_map_is_not_asked_for),
         };
         int failed = 0;

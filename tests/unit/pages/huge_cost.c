@@ -11,7 +11,7 @@
 #include "huge_env.h"
 
 #define MIB      ((size_t)1 << 20)
-#define PIECE    ((size_t)300 << 10)
+#define PIECE    ((size_t)100 << 10)
 #define SMALL_NS 1000                   /* a small fault */
 #define CHEAP    (512 * SMALL_NS)
 #define AGAIN_MS 10000                  /* advice.c */
