@@ -141,6 +141,35 @@ static void prefilled_objects_count(void **state)
         assert_int_equal(stook_cache_destroy(cache), 0);
 }
 
+/* Without memory a sheaf is not filled, and nothing of the limit is lost. */
+static void what_was_not_lent_does_not_count(void **state)
+{
+        struct stook_cache_args args = limited(0, LIMIT);
+        struct stook_cache *cache = create(&args);
+        struct stook_sheaf *sheaf;
+
+        (void)state;
+        stook_inject.span_fail_from = 1;
+        errno = 0;
+        assert_null(stook_sheaf_prefill(cache, 0, LIMIT));
+        assert_int_equal(errno, ENOMEM);
+        stook_inject.span_fail_from = 0;
+        assert_int_equal(take_all(cache, 0), LIMIT);
+        give(cache, 0, LIMIT);
+        sheaf = stook_sheaf_prefill(cache, 0, 5);
+        assert_non_null(sheaf);
+        stook_inject.span_fail_from = stook_inject.sheaf_fail_every = 1;
+        assert_int_equal(stook_sheaf_refill(cache, 0, &sheaf, LIMIT), -ENOMEM);
+        stook_inject.span_fail_from = stook_inject.sheaf_fail_every = 0;
+        assert_int_equal(stook_sheaf_available(sheaf), 5);
+        assert_int_equal(take_all(cache, 0), LIMIT - 5);
+        stook_sheaf_return(cache, sheaf);
+        give(cache, 0, LIMIT - 5);
+        assert_int_equal(take_all(cache, 0), LIMIT);
+        give(cache, 0, LIMIT);
+        assert_int_equal(stook_cache_destroy(cache), 0);
+}
+
 static void the_limit_may_change(void **state)
 {
         struct stook_cache_args args = limited(0, LIMIT);
@@ -490,6 +519,7 @@ int main(void)
                                                 STOOK_CACHE_QUARANTINE)),
                 cmocka_unit_test(bulk_calls_get_all_or_nothing),
                 cmocka_unit_test(prefilled_objects_count),
+                cmocka_unit_test(what_was_not_lent_does_not_count),
                 cmocka_unit_test(the_limit_may_change),
                 cmocka_unit_test(the_mark_is_told_at_each_crossing),
                 cmocka_unit_test(never_more_beside_other_threads),

@@ -523,6 +523,16 @@ static void test_a_reserve_is_there(void **state)
 
         /* A destroy that is refused leaves it; one that is not gives it up. */
         assert_int_equal(stook_cache_reserve(cache, 1000), 0);
+        slabs = stook_cache_shrink(cache);
+        assert_true((size_t)slabs * stats_of(cache).objects_per_slab >= 1000);
+        objects[0] = stook_cache_alloc(cache);
+        assert_int_equal(stook_cache_destroy(cache), -EBUSY);
+        while (n < 1000)
+                objects[++n] = stook_cache_alloc(cache);
+        do
+                stook_cache_free(cache, objects[n]);
+        while (n--);
+        assert_int_equal(stook_cache_shrink(cache), slabs);
         gone(cache);
 }
 

@@ -111,6 +111,42 @@ static void what_is_large_has_no_huge_pages(void **state)
         assert_true(is_without_huge_pages((void *)stook_ranges_beside()));
 }
 
+/* Whether all of it is in one of the ranges, below its end. */
+static bool is_in_a_range(const char *at, size_t bytes)
+{
+        for (unsigned i = 0; i < STOOK_META_RANGES; i++) {
+                const struct stook_meta_range *r = &stook_meta_ranges[i];
+
+                if ((uintptr_t)at >= r->base && (uintptr_t)at + bytes <= r->base + r->size)
+                        return true;
+        }
+        return false;
+}
+
+/* The last: nothing is in the first range any more. */
+static void a_full_range_is_followed_by_the_next(void **state)
+{
+        struct stook_meta_range *first = &stook_meta_ranges[0];
+        size_t large = (size_t)64 << 20;
+        char *at;
+
+        (void)state;
+        first->size = (first->bump + 100000 + 65535) & ~(size_t)65535;
+        for (unsigned i = 0; !stook_meta_ranges[1].bump; i++) {
+                assert_true(i < 1000);
+                at = stook_meta_bump(4000, 0);
+                assert_non_null(at);
+                assert_true(is_in_a_range(at, 4000));
+                memset(at, 1, 4000);
+        }
+        assert_true(first->bump <= first->size);
+        stook_meta_ranges[1].size = stook_meta_ranges[1].bump;
+        at = stook_meta_bump(large, 0);
+        assert_non_null(at);
+        assert_true(is_in_a_range(at, large));
+        memset(at + large - 4096, 1, 4096);
+}
+
 int main(void)
 {
         const struct CMUnitTest all[] = {
@@ -118,6 +154,7 @@ int main(void)
                 cmocka_unit_test(pages_are_whole),
                 cmocka_unit_test(descriptors_come_back_empty),
                 cmocka_unit_test(what_is_large_has_no_huge_pages),
+                cmocka_unit_test(a_full_range_is_followed_by_the_next),
         };
 
         return cmocka_run_group_tests(all, start, NULL);
