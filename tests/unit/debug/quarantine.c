@@ -1,7 +1,8 @@
 /*
  * What this proves: a free that makes another cache's object leave the quarantine keeps that cache
  * from being destroyed meanwhile, and the destroy then succeeds; what belongs to a cache that is
- * being destroyed is left to the destroy; caches come and go beside a thread that fills the ring.
+ * being destroyed is left to the destroy; caches come and go beside a thread that fills the ring;
+ * objects leave in the order in which they came.
  */
 #include <pthread.h>
 #include <setjmp.h>
@@ -87,6 +88,36 @@ static void a_destroy_waits_for_what_leaves(void **state)
         assert_int_equal(stook_quarantine_bytes(), 0);
 }
 
+static void *left_in_order[2 * OBJECTS];
+static unsigned left_count;
+
+static void note_order(void *object)
+{
+        if (left_count < 2 * OBJECTS)
+                left_in_order[left_count++] = object;
+}
+
+/* Who is freed first is handed out first: the others have been waiting for less. */
+static void what_came_first_leaves_first(void **state)
+{
+        static void *freed[2000];
+        unsigned n = 0;
+
+        (void)state;
+        stays = create("stays", 5000);
+        stook_inject.leaving = note_order;
+        while (left_count < 2 * OBJECTS) {
+                assert_true(n < sizeof(freed) / sizeof(freed[0]));
+                assert_non_null(freed[n] = stook_cache_alloc(stays));
+                stook_cache_free(stays, freed[n++]);
+        }
+        stook_inject.leaving = NULL;
+        for (unsigned i = 0; i < 2 * OBJECTS; i++)
+                assert_ptr_equal(left_in_order[i], freed[i]);
+        assert_int_equal(stook_cache_destroy(stays), 0);
+        assert_int_equal(stook_quarantine_bytes(), 0);
+}
+
 static unsigned left;
 
 static void count_of_goes(void *object)
@@ -165,6 +196,7 @@ static void caches_come_and_go(void **state)
 int main(void)
 {
         const struct CMUnitTest tests[] = {
+                cmocka_unit_test(what_came_first_leaves_first),
                 cmocka_unit_test(a_destroy_waits_for_what_leaves),
                 cmocka_unit_test(a_destroy_has_what_is_its_own),
                 cmocka_unit_test(caches_come_and_go),

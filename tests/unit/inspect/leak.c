@@ -1,7 +1,8 @@
 /*
  * What this proves: stook_leak_check counts the objects that nothing leads to, and no others: not
- * those that data, the stack, another object, or a large object leads to. Without tracks it says
- * so. The program has no new child and gets no SIGCHLD, and goes on as before.
+ * those that data, the stack, another object, a large object, or one that waits for readers leads
+ * to. Without tracks it says so. The program has no new child and gets no SIGCHLD, and goes on as
+ * before.
  * Where a word of a dead frame may look like a pointer by chance, a few objects may be missed.
  */
 #include <errno.h>
@@ -116,12 +117,38 @@ static void test_large(void **unused)
         assert_int_equal(stook_cache_destroy(cache), 0);
 }
 
+/* By objects that wait for readers: their readers may follow what is in them. */
+static void test_waiting(void **unused)
+{
+        struct stook_cache_args args = { .args_size = sizeof(args),
+                                         .flags = STOOK_CACHE_STORE_USER | STOOK_CACHE_RCU,
+                                         .rcu = &stook_rcu_epoch };
+
+        (void)unused;
+        assert_non_null(cache = stook_cache_create("waiting", 64, &args));
+        allocate();
+        for (int i = 1; i < OBJECTS; i += 2)
+                *(void **)~hidden[i - 1] = (void *)~hidden[i];
+        assert_in_range(lost(), OBJECTS - CHANCE, OBJECTS);
+        stook_epoch_read_lock();
+        for (int i = 0; i < OBJECTS; i += 2)
+                assert_int_equal(stook_cache_free_rcu(cache, (void *)~hidden[i]), 0);
+        assert_int_equal(lost(), 0);
+        stook_epoch_read_unlock();
+        stook_cache_rcu_barrier(cache);
+        assert_in_range(lost(), OBJECTS / 2 - CHANCE, OBJECTS / 2);
+        for (int i = 1; i < OBJECTS; i += 2)
+                stook_cache_free(cache, (void *)~hidden[i]);
+        assert_int_equal(stook_cache_destroy(cache), 0);
+}
+
 int main(void)
 {
         static const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_without_tracks),
                 cmocka_unit_test(test_lost_and_kept),
                 cmocka_unit_test(test_large),
+                cmocka_unit_test(test_waiting),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);
