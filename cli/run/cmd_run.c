@@ -95,7 +95,7 @@ static const char help[] =
         "  --error-exitcode N\n"
         "                 the exit status if faults or leaks were reported and PROGRAM's own is 0\n"
         "                 (23); 0: it stays\n"
-        "  --profile FILE[,interval=BYTES][,signal=N]\n"
+        "  --profile FILE[,interval=BYTES][,signal=N][,lifetimes]\n"
         "                 write a heap profile to FILE at the end (see stook-profile(1))\n"
         "  --fail TERMS   let allocations fail: interval=N, probability=PERCENT, times=N,\n"
         "                 space=BYTES, caches=NAME[:NAME...], stack=FUNCTION, tell=1, with\n"

@@ -103,6 +103,10 @@ static bool is_profile(const char *text)
                 bool is_signal = !strncmp(++text, "signal=", 7);
                 const char *digits;
 
+                if (!strncmp(text, "lifetimes", 9)) {
+                        text += 9;
+                        continue;
+                }
                 if (!is_signal && strncmp(text, "interval=", 9))
                         return false;
                 digits = text += is_signal ? 7 : 9;
@@ -221,8 +225,8 @@ bool run_debug_option(int option, const char *value, struct run_debug *debug)
                 debug->profile = value;
                 if (is_profile(value))
                         return can_make_profile(value);
-                say(stderr, "stook run: --profile takes FILE[,interval=BYTES][,signal=N], not "
-                    "'%s'\n", value);
+                say(stderr, "stook run: --profile takes FILE[,interval=BYTES][,signal=N]"
+                    "[,lifetimes], not '%s'\n", value);
                 return false;
         case RUN_DEBUG_REPORT_JSON:
                 debug->report_json = value;

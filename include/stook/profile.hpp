@@ -1,6 +1,7 @@
 /*
  * <stook/profile.hpp> - the heap profile of this process
  *
+ *      stook::mark_profile();                  growth begins here
  *      stook::write_profile("heap.%p.pb");
  *
  * The process has a profile if STOOK_PROFILE was set when it started (see stook-env(7)). @path is
@@ -27,6 +28,19 @@ inline void write_profile(const char *path = nullptr)
 
         write_profile(path, error);
         detail::check(error, "stook::write_profile");
+}
+
+inline void mark_profile(std::error_code &error) noexcept
+{
+        error = error_of(stook_profile_mark());
+}
+
+inline void mark_profile()
+{
+        std::error_code error;
+
+        mark_profile(error);
+        detail::check(error, "stook::mark_profile");
 }
 
 } // namespace stook

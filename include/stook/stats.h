@@ -259,6 +259,17 @@ STOOK_PUBLIC int stook_metrics_write(FILE *out, enum stook_metrics_format format
  */
 STOOK_PUBLIC int stook_profile_write(const char *path);
 
+/*
+ * stook_profile_mark() - have the heap profile's growth begin here
+ * The types growth_objects and growth_space of a profile are what is in use when it is written,
+ * less what was in use at the last mark; without a mark, less nothing. A call takes as long with
+ * many stacks as with few.
+ * Return: 0; or
+ *   -ENOTSUP the process has no profile
+ * Threads: MT-safe, signal-safe.
+ */
+STOOK_PUBLIC int stook_profile_mark(void);
+
 #ifdef __cplusplus
 }
 #endif

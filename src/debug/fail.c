@@ -81,12 +81,12 @@ static bool is_drawn(void)
 /* A return address behind the last instruction of a range is still in it, and at its start not. */
 static bool is_below_the_code(void)
 {
-        uintptr_t frames[STOOK_STACK_FRAMES_MOST];
+        uintptr_t frames[STOOK_STACK_FRAMES_USUAL];
         unsigned n;
 
         if (stack_from == stack_to)
                 return true;
-        n = stook_stack_frames(stook_stack_here(0), frames, STOOK_STACK_FRAMES_MOST);
+        n = stook_stack_frames(stook_stack_here(0), frames, STOOK_STACK_FRAMES_USUAL);
         for (unsigned i = 0; i < n; i++)
                 if (frames[i] > stack_from && frames[i] <= stack_to)
                         return true;

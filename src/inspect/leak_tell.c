@@ -12,7 +12,7 @@
 #include "stack/stack.h"
 
 #define TEXT_BYTES ((size_t)1 << 20)
-#define GROUP_MOST (STOOK_STACK_FRAMES_MOST * 17 + 64)  /* bytes of text for a group */
+#define GROUP_MOST (STOOK_STACK_FRAMES_USUAL * 17 + 64)  /* bytes of text for a group */
 #define WAIT_MS    120000               /* thousands of stacks; arbitrary */
 
 bool stook_leaks_start(struct stook_leaks *leaks)
@@ -66,7 +66,7 @@ static void sort(struct stook_leak_group *groups)
 /* "OBJECTS BYTES FRAME..." for each group, in hexadecimal; the first line: "LIVE PID". */
 static void put_groups(struct stook_text *text, const struct stook_leaks *leaks, uint32_t pid)
 {
-        uintptr_t frames[STOOK_STACK_FRAMES_MOST];
+        uintptr_t frames[STOOK_STACK_FRAMES_USUAL];
 
         stook_text_number(text, leaks->live, 16);
         stook_text_put(text, ' ');
@@ -74,7 +74,7 @@ static void put_groups(struct stook_text *text, const struct stook_leaks *leaks,
         stook_text_put(text, '\n');
         for (size_t i = 0; i < leaks->count && text->bytes + GROUP_MOST < text->room; i++) {
                 const struct stook_leak_group *group = &leaks->groups[i];
-                unsigned n = stook_stack_frames(group->stack, frames, STOOK_STACK_FRAMES_MOST);
+                unsigned n = stook_stack_frames(group->stack, frames, STOOK_STACK_FRAMES_USUAL);
 
                 stook_text_number(text, group->objects, 16);
                 stook_text_put(text, ' ');
@@ -130,8 +130,8 @@ static void put_summary(struct stook_text *text, const struct stook_leaks *leaks
 
 static void put_group(struct stook_text *text, const struct stook_leak_group *group)
 {
-        uintptr_t frames[STOOK_STACK_FRAMES_MOST];
-        unsigned n = stook_stack_frames(group->stack, frames, STOOK_STACK_FRAMES_MOST);
+        uintptr_t frames[STOOK_STACK_FRAMES_USUAL];
+        unsigned n = stook_stack_frames(group->stack, frames, STOOK_STACK_FRAMES_USUAL);
 
         text->bytes += stook_report_format(text->buffer + text->bytes, text->room - text->bytes,
                                            "  %u objects, %u bytes, allocated by\n",

@@ -26,6 +26,7 @@
 static struct {
         uint64_t interval;
         int      signal;                /* that has a profile written; 0: none */
+        bool     lifetimes;
         uint32_t written;               /* atomic: by signals */
 } profile;
 static char profile_path[PATH_BYTES] STOOK_MOSTLY_UNUSED;       /* const after start */
@@ -57,6 +58,10 @@ static bool read_terms(const char *text)
                 } else if (!strncmp(text, "signal=", 7)) {
                         text += 7;
                         to = &signal;
+                } else if (!strncmp(text, "lifetimes", 9)) {
+                        text += 9;
+                        profile.lifetimes = true;
+                        continue;
                 }
                 if (!to || !(*to = number(&text)) || signal > 64)
                         return false;
@@ -73,7 +78,7 @@ static bool read_profile(const char *value)
         profile.interval = STOOK_PROFILE_INTERVAL;
         if (!n || n >= PATH_BYTES || !read_terms(value + n)) {
                 stook_os_env_refuse("STOOK_PROFILE", value,
-                                    "FILE[,interval=BYTES][,signal=NUMBER]");
+                                    "FILE[,interval=BYTES][,signal=NUMBER][,lifetimes]");
                 return false;
         }
         memcpy(profile_path, value, n);
@@ -117,6 +122,14 @@ STOOK_API int stook_profile_write(const char *path)
         return stook_profile_write_to(path ? path : profile_path);
 }
 
+STOOK_API int stook_profile_mark(void)
+{
+        if (!stook_profile_interval())
+                return -ENOTSUP;
+        stook_profile_mark_growth();
+        return 0;
+}
+
 /* ---- start and end ---- */
 
 void stook_observe_start(void)
@@ -130,7 +143,7 @@ void stook_observe_start(void)
                 stook_cache_options.watch |= STOOK_WATCH_RECORD;
         if (!value || !read_profile(value))
                 return;
-        if (stook_profile_start(profile.interval))
+        if (stook_profile_start(profile.interval, profile.lifetimes))
                 stook_cache_options.watch |= STOOK_WATCH_PROFILE;
         else
                 stook_os_env_tell("STOOK_PROFILE", sizeof("STOOK_PROFILE") - 1,

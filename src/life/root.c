@@ -36,6 +36,11 @@ struct stook_root stook_root = {
         .maintenance_process = &stook_maintenance_process,
         .huge_dear = &stook_huge_dear,
         .options = stook_option_states,
+        .profile = &stook_profile,
+        .profile_buckets = stook_profile_buckets,
+        .profile_pairs = stook_profile_pairs,
+        .profile_modules = stook_profile_modules,
+        .stack_blocks = stook_stack_blocks,
         .layout = { STOOK_ROOT_LAYOUT(STOOK_ROOT_LAYOUT_OF) },
 };
 

@@ -33,6 +33,8 @@
 #include "slab/slab_state.h"
 #include "home/home.h"
 #include "process/process.h"
+#include "profile/profile.h"
+#include "stack/stack.h"
 
 /* ---- requests ---- */
 /*
@@ -137,7 +139,9 @@ void stook_request_answer(struct stook_request *request);
         X(stook_heap, index) X(stook_heap, state) X(stook_heap, group) X(stook_heap, name) \
         X(stook_heap, next) X(stook_heap, limit) X(stook_heap, bytes) X(stook_heap, peak) \
         X(stook_heap, large_bytes) X(stook_heap, refusals) X(stook_heap, spilled) \
-        X(stook_option_state, name) X(stook_option_state, value) X(stook_option_state, source)
+        X(stook_option_state, name) X(stook_option_state, value) X(stook_option_state, source) \
+        X(stook_profile_state, modules) X(stook_profile_bucket, windows) \
+        X(stook_profile_pair, lives) X(stook_profile_module, file) X(stook_stack, frames)
 
 /* Size of the structure, offset of the field. */
 #define STOOK_ROOT_LAYOUT_OF(structure, field) \
@@ -180,6 +184,11 @@ struct stook_root {
         const uint32_t *maintenance_process;
         const uint32_t *huge_dear;      /* see pages/purge.h */
         const struct stook_option_state *options;       /* [STOOK_OPTIONS] */
+        const struct stook_profile_state *profile;
+        struct stook_profile_bucket *const *profile_buckets;    /* [STOOK_PROFILE_CHAINS] */
+        struct stook_profile_pair *const *profile_pairs;        /* likewise */
+        const struct stook_profile_module *profile_modules;     /* [STOOK_PROFILE_MODULES] */
+        char *const *stack_blocks;      /* [STOOK_STACK_BLOCKS] */
         struct stook_request request;
         uint16_t layout[STOOK_ROOT_LAYOUT_COUNT];
 };

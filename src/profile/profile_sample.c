@@ -6,11 +6,12 @@
  * probability, and what it took off the stripe does not matter.
  */
 #include "os/os.h"
+#include "process/process.h"
 #include "profile/profile.h"
 #include "stack/stack.h"
 
 struct stook_profile_stripe stook_profile_stripes[STOOK_PROFILE_STRIPES] STOOK_MOSTLY_UNUSED;
-static uint64_t interval;               /* const after the start; 0: not started */
+static uint64_t interval;               /* const after the start */
 
 /* ---- numbers, without libm ---- */
 
@@ -59,9 +60,9 @@ static int64_t draw(void)
 
 /* ---- samples ---- */
 
-bool stook_profile_start(uint64_t bytes)
+bool stook_profile_start(uint64_t bytes, bool lifetimes)
 {
-        if (!stook_profile_table_start(bytes))
+        if (!stook_profile_table_start(bytes, lifetimes) || !stook_profile_objects_start(bytes))
                 return false;
         interval = bytes;
         for (unsigned i = 0; i < STOOK_PROFILE_STRIPES; i++)
@@ -69,32 +70,20 @@ bool stook_profile_start(uint64_t bytes)
         return true;
 }
 
-uint64_t stook_profile_interval(void)
-{
-        return interval;
-}
-
 static void count(const void *object, size_t bytes)
 {
-        double stands_for = 1 / share_of((double)bytes / (double)interval);
-        double part = 1 << STOOK_PROFILE_PART_BITS;
-        struct stook_profile_sums parts = {
-                .objects = (uint64_t)(stands_for * part + 0.5),
-                .bytes = (uint64_t)(stands_for * (double)bytes * part + 0.5),
+        struct stook_profile_life life = {
+                .weight = 1 / share_of((double)bytes / (double)interval),
+                .bytes = bytes,
+                .born = stook_os_clock_ns(),
+                .stack = stook_stack_deep(2),
+                .thread = stook_profile_has_lifetimes() ? stook_process_thread_id() : 0,
         };
-        struct stook_profile_bucket *bucket = stook_profile_bucket(stook_stack_here(2));
 
-        if (!bucket) {
-                stook_profile_count_lost();
-                return;
-        }
-        __atomic_fetch_add(&bucket->allocated.objects, parts.objects, __ATOMIC_RELAXED);
-        __atomic_fetch_add(&bucket->allocated.bytes, parts.bytes, __ATOMIC_RELAXED);
-        if (stook_profile_enter(object, bucket, parts))
+        if (!stook_profile_begin(&life) || stook_profile_enter(object, &life))
                 return;
         stook_profile_count_lost();
-        __atomic_fetch_add(&bucket->freed.objects, parts.objects, __ATOMIC_RELAXED);
-        __atomic_fetch_add(&bucket->freed.bytes, parts.bytes, __ATOMIC_RELAXED);
+        stook_profile_end(&life, 0, life.thread, life.born);
 }
 
 STOOK_NOINLINE void stook_profile_sample(struct stook_profile_stripe *stripe, int64_t before,

@@ -1,52 +1,44 @@
 /*
- * Purpose: see profile.h.
- * Objects in use: a table of sets of 16 places, found by the object's address. A set does not spill
- * into others, so nothing is ever moved, and a lookup has an end. A byte for each set counts its
- * objects. That is all that the free of an object that was not sampled looks at, mostly.
- * Concurrency: a place is taken by a compare-and-swap of its key from 0 to TAKING. Only the owner
- *  of an object enters it or takes it out, so no two calls do so with one key.
- *  M1: the key's release in enter pairs with the acquire in a free: another thread may free the
- *  object, and finds its bucket and parts.
- *  M2: a bucket is whole before the release that links it; pairs with the acquire of its readers.
+ * Purpose: see profile.h: the buckets of stacks, and the pairs of stacks.
+ * Concurrency: M2: a bucket or pair is whole before the release that links it; pairs with the
+ *  acquire of its readers.
  */
-#include "base/byte.h"
 #include "os/os.h"
 #include "pages/meta.h"
 #include "profile/profile.h"
 
-#define SET_PLACES 16                   /* keys of two cache lines */
-/* Sets for 65,536 samples: 32 GiB of objects in use at the default interval; and for others. */
-#define SETS_USUAL 4096
-#define SETS_MANY  65536                /* a million samples */
-#define TAKING     1                    /* a key: the place is being filled */
-#define BUCKETS    4096                 /* heads of chains; arbitrary */
+#define PAIRS_MOST 16384                /* 5 MB; arbitrary */
 
-struct sample {
-        struct stook_profile_bucket *bucket;
-        struct stook_profile_sums parts;
-};
+struct stook_profile_state stook_profile;
+struct stook_profile_bucket *stook_profile_buckets[STOOK_PROFILE_CHAINS] STOOK_MOSTLY_UNUSED;
+struct stook_profile_pair *stook_profile_pairs[STOOK_PROFILE_CHAINS] STOOK_MOSTLY_UNUSED;
+static uint32_t pairs_made;             /* atomic, relaxed */
 
-/* Const after the start. */
-static struct {
-        uintptr_t     *keys;            /* [sets * SET_PLACES], atomic: 0, TAKING or an address */
-        struct sample *samples;         /* the same places */
-        uint8_t       *counts;          /* [sets], atomic */
-        size_t         sets;
-} table;
-
-static struct stook_profile_bucket *buckets[BUCKETS] STOOK_MOSTLY_UNUSED;      /* atomic */
-static uint64_t lost;                                                          /* atomic, relaxed */
-
-bool stook_profile_table_start(uint64_t interval)
+bool stook_profile_table_start(uint64_t interval, bool lifetimes)
 {
-        table.sets = interval < STOOK_PROFILE_INTERVAL / 8 ? SETS_MANY : SETS_USUAL;
-        table.keys = stook_os_zeroed(table.sets * SET_PLACES * sizeof *table.keys);
-        table.samples = stook_os_zeroed(table.sets * SET_PLACES * sizeof *table.samples);
-        table.counts = stook_os_zeroed(table.sets);
-        return table.keys && table.samples && table.counts;
+        if (!stook_profile.started)
+                stook_profile.started = stook_os_clock_ns();
+        stook_profile_set_interval(interval);
+        __atomic_store_n(&stook_profile.lifetimes, lifetimes, __ATOMIC_RELAXED);
+        return true;
 }
 
-/* ---- stacks ---- */
+void stook_profile_set_interval(uint64_t interval)
+{
+        __atomic_store_n(&stook_profile.interval, interval, __ATOMIC_RELAXED);
+}
+
+uint64_t stook_profile_interval(void)
+{
+        return __atomic_load_n(&stook_profile.interval, __ATOMIC_RELAXED);
+}
+
+bool stook_profile_has_lifetimes(void)
+{
+        return __atomic_load_n(&stook_profile.lifetimes, __ATOMIC_RELAXED);
+}
+
+/* ---- buckets ---- */
 
 static struct stook_profile_bucket *find(struct stook_profile_bucket *from, uint32_t stack)
 {
@@ -57,7 +49,8 @@ static struct stook_profile_bucket *find(struct stook_profile_bucket *from, uint
 
 struct stook_profile_bucket *stook_profile_bucket(uint32_t stack)
 {
-        struct stook_profile_bucket **head = &buckets[(stack * UINT32_C(0x9e3779b1)) >> 20];
+        struct stook_profile_bucket **head =
+                &stook_profile_buckets[(stack * UINT32_C(0x9e3779b1)) >> 20];
         struct stook_profile_bucket *first = __atomic_load_n(head, __ATOMIC_ACQUIRE), *fresh;
         struct stook_profile_bucket *found = find(first, stack);
 
@@ -67,6 +60,7 @@ struct stook_profile_bucket *stook_profile_bucket(uint32_t stack)
         if (!fresh)
                 return NULL;
         fresh->stack = stack;
+        fresh->modules = stook_profile_note_modules(stack);
         do {
                 /* Another thread may have made it meanwhile: this one is then lost. */
                 found = find(first, stack);
@@ -77,13 +71,13 @@ struct stook_profile_bucket *stook_profile_bucket(uint32_t stack)
                                               __ATOMIC_ACQUIRE));
         return fresh;
 }
-_Static_assert(BUCKETS == 1 << (32 - 20), "the hash has as many values");
+_Static_assert(STOOK_PROFILE_CHAINS == 1 << (32 - 20), "the hash has as many values");
 
 void stook_profile_for_each(void (*each)(const struct stook_profile_bucket *bucket, void *data),
                             void *data)
 {
-        for (size_t i = 0; i < BUCKETS; i++) {
-                const struct stook_profile_bucket *b = __atomic_load_n(&buckets[i],
+        for (size_t i = 0; i < STOOK_PROFILE_CHAINS; i++) {
+                const struct stook_profile_bucket *b = __atomic_load_n(&stook_profile_buckets[i],
                                                                        __ATOMIC_ACQUIRE);
 
                 for (; b; b = b->next)
@@ -91,68 +85,90 @@ void stook_profile_for_each(void (*each)(const struct stook_profile_bucket *buck
         }
 }
 
-/* ---- objects ---- */
+/* ---- pairs ---- */
 
-static size_t set_of(const void *object)
+static struct stook_profile_pair *find_pair(struct stook_profile_pair *from, uint32_t born,
+                                            uint32_t died)
 {
-        return ((uintptr_t)object * UINT64_C(0x9e3779b97f4a7c15)) >> 40 & (table.sets - 1);
+        while (from && (from->born != born || from->died != died))
+                from = from->next;
+        return from;
 }
 
-bool stook_profile_enter(const void *object, struct stook_profile_bucket *bucket,
-                         struct stook_profile_sums parts)
+/* NULL: no room. */
+static struct stook_profile_pair *pair_of(uint32_t born, uint32_t died)
 {
-        size_t set = set_of(object), first = set * SET_PLACES;
+        uint32_t hash = (born * UINT32_C(0x85ebca6b) ^ died) * UINT32_C(0x9e3779b1);
+        struct stook_profile_pair **head = &stook_profile_pairs[hash >> 20];
+        struct stook_profile_pair *first = __atomic_load_n(head, __ATOMIC_ACQUIRE), *fresh;
+        struct stook_profile_pair *found = find_pair(first, born, died);
 
-        for (size_t i = first; i < first + SET_PLACES; i++) {
-                uintptr_t none = 0;
-
-                if (__atomic_load_n(&table.keys[i], __ATOMIC_RELAXED) ||
-                    !__atomic_compare_exchange_n(&table.keys[i], &none, TAKING, false,
-                                                 __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
-                        continue;
-                table.samples[i] = (struct sample){ bucket, parts };
-                stook_byte_add(&table.counts[set], 1);
-                __atomic_store_n(&table.keys[i], (uintptr_t)object, __ATOMIC_RELEASE);
-                return true;
+        if (found)
+                return found;
+        if (__atomic_fetch_add(&pairs_made, 1, __ATOMIC_RELAXED) >= PAIRS_MOST) {
+                __atomic_fetch_sub(&pairs_made, 1, __ATOMIC_RELAXED);
+                return NULL;
         }
-        return false;
+        fresh = stook_meta_bump(sizeof *fresh, 64);
+        if (!fresh)
+                return NULL;
+        fresh->born = born;
+        fresh->died = died;
+        fresh->modules = stook_profile_note_modules(died);
+        do {
+                found = find_pair(first, born, died);
+                if (found)
+                        return found;
+                fresh->next = first;
+        } while (!__atomic_compare_exchange_n(head, &first, fresh, false, __ATOMIC_RELEASE,
+                                              __ATOMIC_ACQUIRE));
+        return fresh;
 }
 
-static STOOK_NOINLINE void take_out(size_t set, const void *object)
+/* By the power of two of a time. */
+static unsigned life_of(uint64_t ns)
 {
-        size_t first = set * SET_PLACES;
+        unsigned bits = 64 - (unsigned)__builtin_clzll(ns | 1), low = STOOK_PROFILE_LIFE_BITS;
 
-        for (size_t i = first; i < first + SET_PLACES; i++) {
-                struct sample sample;
+        return bits <= low ? 0 : bits - low < STOOK_PROFILE_LIVES ? bits - low
+                                                                  : STOOK_PROFILE_LIVES - 1;
+}
 
-                if (__atomic_load_n(&table.keys[i], __ATOMIC_ACQUIRE) != (uintptr_t)object)
-                        continue;
-                sample = table.samples[i];
-                __atomic_fetch_add(&sample.bucket->freed.objects, sample.parts.objects,
-                                   __ATOMIC_RELAXED);
-                __atomic_fetch_add(&sample.bucket->freed.bytes, sample.parts.bytes,
-                                   __ATOMIC_RELAXED);
-                /* Release: the sample was read before the place is another object's. */
-                __atomic_store_n(&table.keys[i], 0, __ATOMIC_RELEASE);
-                stook_byte_add(&table.counts[set], UINT8_MAX);    /* one less */
+void stook_profile_add_pair(const struct stook_profile_life *life, struct stook_profile_sums parts,
+                            uint32_t stack, bool elsewhere, uint64_t ns)
+{
+        struct stook_profile_pair *pair = pair_of(life->stack, stack);
+
+        if (!pair) {
+                __atomic_fetch_add(&stook_profile.pairs_lost, 1, __ATOMIC_RELAXED);
                 return;
         }
+        __atomic_fetch_add(&pair->samples, 1, __ATOMIC_RELAXED);
+        __atomic_fetch_add(&pair->objects, parts.objects, __ATOMIC_RELAXED);
+        __atomic_fetch_add(&pair->bytes, parts.bytes, __ATOMIC_RELAXED);
+        if (elsewhere)
+                __atomic_fetch_add(&pair->elsewhere, parts.objects, __ATOMIC_RELAXED);
+        __atomic_fetch_add(&pair->lives[life_of(ns)], parts.objects, __ATOMIC_RELAXED);
 }
 
-void stook_profile_free(const void *object)
+void stook_profile_for_each_pair(void (*each)(const struct stook_profile_pair *pair, void *data),
+                                 void *data)
 {
-        size_t set = set_of(object);
+        for (size_t i = 0; i < STOOK_PROFILE_CHAINS; i++) {
+                const struct stook_profile_pair *p = __atomic_load_n(&stook_profile_pairs[i],
+                                                                     __ATOMIC_ACQUIRE);
 
-        if (STOOK_UNLIKELY(__atomic_load_n(&table.counts[set], __ATOMIC_RELAXED)))
-                take_out(set, object);
+                for (; p; p = p->next)
+                        each(p, data);
+        }
 }
 
 uint64_t stook_profile_lost(void)
 {
-        return __atomic_load_n(&lost, __ATOMIC_RELAXED);
+        return __atomic_load_n(&stook_profile.lost, __ATOMIC_RELAXED);
 }
 
 void stook_profile_count_lost(void)
 {
-        __atomic_fetch_add(&lost, 1, __ATOMIC_RELAXED);
+        __atomic_fetch_add(&stook_profile.lost, 1, __ATOMIC_RELAXED);
 }

@@ -1,10 +1,14 @@
 /*
  * Purpose: a heap profile as a file of pprof's format: the message Profile of its profile.proto, in
  * the encoding of protocol buffers, not compressed.
- *   sample_type   alloc_objects/count, alloc_space/bytes, inuse_objects/count, inuse_space/bytes
+ *   sample_type   objects/count and space/bytes of alloc_, inuse_, peak_ and growth_
  *   sample        for each call stack; addresses are those of the calls, innermost first
- *   mapping       from /proc/self/maps: what is executable, and where each such file begins
- *   location      its number is its address; 1: the stack is not known; 2: outer calls, left out
+ *   mapping       from /proc/self/maps: what is executable, and where each such file begins; and
+ *                 files that were closed (profile_modules.c)
+ *   location      its number is its address, and of a closed file its module, too; 1: the stack is
+ *                 not known; 2: outer calls, left out
+ * What pprof has no field for stands in fields that are not its own (profile_file.h), which readers
+ * of the format skip.
  * Place: called by life, at the end of the process, on a signal, and for stook_profile_write().
  * Concurrency: one writer at a time, by a word that is only tried. The sums go on meanwhile.
  * Failure: -errno, and the file that was there before is as it was.
@@ -15,36 +19,33 @@
 #include "os/os.h"
 #include "process/process.h"
 #include "profile/profile.h"
+#include "profile/profile_file.h"
 #include "report/report.h"
 #include "stack/stack.h"
 
 #define MAPPINGS_MAX  1024              /* more are left out: nearly no program has so many */
-#define MESSAGE_BYTES 768               /* of the longest: a sample, or a string */
+#define MESSAGE_BYTES 3200              /* of the longest: a pair of stacks */
 #define UNKNOWN       1                 /* locations that are no addresses */
 #define OUTER         2
 
-/* Fields of profile.proto. */
-enum { PROFILE_SAMPLE_TYPE = 1, PROFILE_SAMPLE, PROFILE_MAPPING, PROFILE_LOCATION,
-       PROFILE_FUNCTION, PROFILE_STRING, PROFILE_TIME = 9, PROFILE_PERIOD_TYPE = 11,
-       PROFILE_PERIOD, PROFILE_COMMENT, PROFILE_DEFAULT_TYPE };
-enum { VALUE_TYPE = 1, VALUE_UNIT };
-enum { SAMPLE_LOCATION = 1, SAMPLE_VALUE };
-enum { MAPPING_ID = 1, MAPPING_START, MAPPING_LIMIT, MAPPING_OFFSET, MAPPING_FILE };
-enum { LOCATION_ID = 1, LOCATION_MAPPING, LOCATION_ADDRESS, LOCATION_LINE };
-enum { LINE_FUNCTION = 1 };
-enum { FUNCTION_ID = 1, FUNCTION_NAME };
-
 struct message {
-        size_t        bytes;
-        unsigned char text[MESSAGE_BYTES];
+        size_t         bytes;
+        unsigned char *text;            /* as much as its longest needs */
 };
+#define MESSAGE(name, most) \
+        unsigned char name##_text[most]; struct message name = { 0, name##_text }
+#define SMALL 320                       /* all but those below, and strings */
 
 static struct {
         uint32_t busy;                  /* atomic: number of the process that writes; 0: none */
         uint64_t strings;               /* written so far */
         size_t   mapping_count;
         struct { uintptr_t start, end; } mappings[MAPPINGS_MAX];
-        uintptr_t *locations;           /* a table of those that are written; 0: none */
+        size_t   closed[STOOK_PROFILE_MODULES];         /* their mappings; 0: none */
+        uint8_t  build[STOOK_PROFILE_BUILD_BYTES];      /* of the file that was mapped last */
+        uint32_t build_bytes;
+        unsigned char long_text[MESSAGE_BYTES], stack_text[MESSAGE_BYTES];
+        uint64_t *locations;            /* a table of those that are written; 0: none */
         size_t   location_room;         /* a power of two */
         size_t   frames;                /* of all stacks */
         struct stook_output out;
@@ -65,47 +66,53 @@ static void put_field(struct message *m, unsigned field, uint64_t number)
         put_number(m, number);
 }
 
-static void put_message(struct message *m, unsigned field, const struct message *part)
+static void put_bytes(struct message *m, unsigned field, const void *bytes, size_t n)
 {
         put_number(m, field << 3 | 2);
-        put_number(m, part->bytes);
-        memcpy(m->text + m->bytes, part->text, part->bytes);
-        m->bytes += part->bytes;
+        put_number(m, n);
+        memcpy(m->text + m->bytes, bytes, n);
+        m->bytes += n;
+}
+
+static void put_message(struct message *m, unsigned field, const struct message *part)
+{
+        put_bytes(m, field, part->text, part->bytes);
 }
 
 /* A field of Profile. */
 static void write_number(unsigned field, uint64_t number)
 {
-        struct message m = { .bytes = 0 };
+        MESSAGE(m, SMALL);
 
         put_field(&m, field, number);
         stook_output_put(&writer.out, m.text, m.bytes);
 }
 
-static void write_message(unsigned field, const struct message *part)
+static void write_bytes(unsigned field, const void *bytes, size_t n)
 {
-        struct message head = { .bytes = 0 };
+        MESSAGE(head, SMALL);
 
         put_number(&head, field << 3 | 2);
-        put_number(&head, part->bytes);
+        put_number(&head, n);
         stook_output_put(&writer.out, head.text, head.bytes);
-        stook_output_put(&writer.out, part->text, part->bytes);
+        stook_output_put(&writer.out, bytes, n);
+}
+
+static void write_message(unsigned field, const struct message *part)
+{
+        write_bytes(field, part->text, part->bytes);
 }
 
 /* Returns its number. */
 static uint64_t write_string(const char *text)
 {
-        size_t bytes = strlen(text);
-        struct message m = { .bytes = bytes < MESSAGE_BYTES ? bytes : MESSAGE_BYTES };
-
-        memcpy(m.text, text, m.bytes);
-        write_message(PROFILE_STRING, &m);
+        write_bytes(PROFILE_STRING, text, strlen(text));
         return writer.strings++;
 }
 
 static void write_type(unsigned field, const char *type, const char *unit)
 {
-        struct message m = { .bytes = 0 };
+        MESSAGE(m, SMALL);
         uint64_t type_string = write_string(type);
 
         put_field(&m, VALUE_TYPE, type_string);
@@ -140,10 +147,37 @@ static const char *next_word(const char *text)
         return text;
 }
 
+/* Returns its number; 0: there is no room. */
+static size_t add_mapping(uintptr_t start, uintptr_t end, uint64_t offset, const char *file,
+                          const uint8_t *build, uint32_t build_bytes)
+{
+        static const char digits[] = "0123456789abcdef";
+        char text[2 * STOOK_PROFILE_BUILD_BYTES + 1];
+        MESSAGE(m, SMALL);
+
+        if (writer.mapping_count == MAPPINGS_MAX)
+                return 0;
+        for (uint32_t i = 0; i < build_bytes; i++) {
+                text[2 * i] = digits[build[i] >> 4];
+                text[2 * i + 1] = digits[build[i] & 15];
+        }
+        text[2 * build_bytes] = '\0';
+        writer.mappings[writer.mapping_count].start = start;
+        writer.mappings[writer.mapping_count].end = end;
+        put_field(&m, MAPPING_ID, ++writer.mapping_count);
+        put_field(&m, MAPPING_START, start);
+        put_field(&m, MAPPING_LIMIT, end);
+        put_field(&m, MAPPING_OFFSET, offset);
+        put_field(&m, MAPPING_FILE, write_string(file));
+        if (build_bytes)
+                put_field(&m, MAPPING_BUILD, write_string(text));
+        write_message(PROFILE_MAPPING, &m);
+        return writer.mapping_count;
+}
+
 /* A line of /proc/self/maps: START-END PERMISSIONS OFFSET DEVICE INODE FILE */
 static bool write_mapping(const char *line, void *data)
 {
-        struct message m = { .bytes = 0 };
         uint64_t start = hexadecimal(&line), end = (line++, hexadecimal(&line)), offset;
         const char *permissions = next_word(line), *file = next_word(permissions);
         bool executable = strnlen(permissions, 4) == 4 && permissions[2] == 'x';
@@ -153,17 +187,12 @@ static bool write_mapping(const char *line, void *data)
         file = next_word(next_word(next_word(file)));
         if (!*file || (!executable && (offset || *file != '/')))
                 return false;
-        if (writer.mapping_count == MAPPINGS_MAX)
-                return true;
-        writer.mappings[writer.mapping_count].start = start;
-        writer.mappings[writer.mapping_count].end = end;
-        put_field(&m, MAPPING_ID, ++writer.mapping_count);
-        put_field(&m, MAPPING_START, start);
-        put_field(&m, MAPPING_LIMIT, end);
-        put_field(&m, MAPPING_OFFSET, offset);
-        put_field(&m, MAPPING_FILE, write_string(file));
-        write_message(PROFILE_MAPPING, &m);
-        return false;
+        /* The id of what is mapped from a file's beginning on goes for its other mappings. */
+        if (!offset && *file == '/')
+                writer.build_bytes = stook_profile_build_id(start, writer.build);
+        else if (!offset || *file != '/')
+                writer.build_bytes = 0;
+        return !add_mapping(start, end, offset, file, writer.build, writer.build_bytes);
 }
 
 /* 0: none. */
@@ -176,6 +205,22 @@ static uint64_t mapping_of(uintptr_t address)
         return 0;
 }
 
+/* Of a file that was closed. */
+static uint64_t closed_mapping(unsigned module)
+{
+        const struct stook_profile_module *m = &stook_profile_modules[module];
+        size_t number = writer.closed[module];
+
+        if (!number) {
+                number = add_mapping(m->start, m->end, 0, m->file, m->build, m->build_bytes);
+                writer.closed[module] = number;
+                /* No other address is found there. */
+                if (number)
+                        writer.mappings[number - 1].end = writer.mappings[number - 1].start;
+        }
+        return number;
+}
+
 /* ---- locations ---- */
 
 static void count_frames(const struct stook_profile_bucket *bucket, void *data)
@@ -186,6 +231,14 @@ static void count_frames(const struct stook_profile_bucket *bucket, void *data)
         writer.frames += stook_stack_frames(bucket->stack, frames, STOOK_STACK_FRAMES_MOST);
 }
 
+static void count_frames_of_pair(const struct stook_profile_pair *pair, void *data)
+{
+        uintptr_t frames[STOOK_STACK_FRAMES_MOST];
+
+        (void)data;
+        writer.frames += stook_stack_frames(pair->died, frames, STOOK_STACK_FRAMES_MOST);
+}
+
 /* A table of twice as many places as there are frames, and as may come meanwhile. */
 static bool make_location_table(void)
 {
@@ -194,6 +247,7 @@ static bool make_location_table(void)
 
         writer.frames = 0;
         stook_profile_for_each(count_frames, NULL);
+        stook_profile_for_each_pair(count_frames_of_pair, NULL);
         while (room < 2 * writer.frames + 1024)
                 room *= 2;
         if (room <= writer.location_room) {
@@ -208,12 +262,18 @@ static bool make_location_table(void)
         return true;
 }
 
-static void write_location(uintptr_t address)
+/* @module: a closed one, or -1. */
+static uint64_t location_of(uintptr_t address, int module)
 {
-        struct message m = { .bytes = 0 };
-        uint64_t mapping = mapping_of(address);
+        return module < 0 ? address : address ^ (uint64_t)(module + 1) << 48;
+}
 
-        put_field(&m, LOCATION_ID, address);
+static void write_location(uintptr_t address, int module)
+{
+        MESSAGE(m, SMALL);
+        uint64_t mapping = module < 0 ? mapping_of(address) : closed_mapping((unsigned)module);
+
+        put_field(&m, LOCATION_ID, location_of(address, module));
         if (mapping)
                 put_field(&m, LOCATION_MAPPING, mapping);
         put_field(&m, LOCATION_ADDRESS, address);
@@ -221,18 +281,19 @@ static void write_location(uintptr_t address)
 }
 
 /* Unless it is there already. False: the table is full. */
-static bool need_location(uintptr_t address)
+static bool need_location(uintptr_t address, int module)
 {
+        uint64_t id = location_of(address, module);
         size_t mask = writer.location_room - 1;
-        size_t i = (address * UINT64_C(0x9e3779b97f4a7c15)) >> 20 & mask;
+        size_t i = (id * UINT64_C(0x9e3779b97f4a7c15)) >> 20 & mask;
 
         for (size_t tries = 0; tries < writer.location_room / 2; tries++, i = (i + 1) & mask) {
-                if (writer.locations[i] == address)
+                if (writer.locations[i] == id)
                         return true;
                 if (writer.locations[i])
                         continue;
-                writer.locations[i] = address;
-                write_location(address);
+                writer.locations[i] = id;
+                write_location(address, module);
                 return true;
         }
         return false;
@@ -241,7 +302,9 @@ static bool need_location(uintptr_t address)
 /* A location that has a name instead of an address. */
 static void write_named_location(uint64_t id, const char *name)
 {
-        struct message function = { .bytes = 0 }, line = { .bytes = 0 }, location = { .bytes = 0 };
+        MESSAGE(function, SMALL);
+        MESSAGE(line, SMALL);
+        MESSAGE(location, SMALL);
 
         put_field(&function, FUNCTION_ID, id);
         put_field(&function, FUNCTION_NAME, write_string(name));
@@ -254,47 +317,78 @@ static void write_named_location(uint64_t id, const char *name)
 
 /* ---- samples ---- */
 
-/* The sums are in parts. Their atomic words are read one by one: the later ones may be newer. */
-static uint64_t whole(const uint64_t *parts, const uint64_t *less)
-{
-        uint64_t taken_off = less ? __atomic_load_n(less, __ATOMIC_RELAXED) : 0;
-        uint64_t sum = __atomic_load_n(parts, __ATOMIC_RELAXED);
-
-        sum = sum > taken_off ? sum - taken_off : 0;
-        return (sum + (1 << STOOK_PROFILE_PART_BITS) / 2) >> STOOK_PROFILE_PART_BITS;
-}
-
 /* Calls begin one byte before the return address, at the latest. */
-static void put_stack(struct message *sample, uint32_t stack)
+static void put_stack(struct message *sample, unsigned field, uint32_t stack, uint32_t modules)
 {
         uintptr_t frames[STOOK_STACK_FRAMES_MOST];
         unsigned count = stook_stack_frames(stack, frames, STOOK_STACK_FRAMES_MOST);
-        struct message locations = { .bytes = 0 };
+        struct message locations = { 0, writer.stack_text };
 
-        for (unsigned i = 0; i < count; i++)
-                if (need_location(frames[i] - 1))
-                        put_number(&locations, frames[i] - 1);
+        for (unsigned i = 0; i < count; i++) {
+                uintptr_t call = frames[i] - 1;
+                int module = stook_profile_closed_module(call, modules);
+
+                if (need_location(call, module))
+                        put_number(&locations, location_of(call, module));
+        }
         if (count == STOOK_STACK_FRAMES_MOST)
                 put_number(&locations, OUTER);
         if (!locations.bytes)
                 put_number(&locations, UNKNOWN);
-        put_message(sample, SAMPLE_LOCATION, &locations);
+        put_message(sample, field, &locations);
 }
 
 static void write_sample(const struct stook_profile_bucket *bucket, void *data)
 {
-        struct message sample = { .bytes = 0 }, values = { .bytes = 0 };
+        struct stook_profile_value v[STOOK_PROFILE_KINDS];
+        struct message sample = { 0, writer.long_text };
+        struct stook_profile_file_sample more;
+        MESSAGE(values, SMALL);
 
         (void)data;
-        if (!whole(&bucket->allocated.objects, NULL))
+        stook_profile_values(&stook_profile, bucket, v);
+        if (!v[STOOK_PROFILE_ALLOC].objects)
                 return;
-        put_stack(&sample, bucket->stack);
-        put_number(&values, whole(&bucket->allocated.objects, NULL));
-        put_number(&values, whole(&bucket->allocated.bytes, NULL));
-        put_number(&values, whole(&bucket->allocated.objects, &bucket->freed.objects));
-        put_number(&values, whole(&bucket->allocated.bytes, &bucket->freed.bytes));
+        put_stack(&sample, SAMPLE_LOCATION, bucket->stack, bucket->modules);
+        for (unsigned i = 0; i < STOOK_PROFILE_KINDS; i++) {
+                put_number(&values, (uint64_t)v[i].objects);
+                put_number(&values, (uint64_t)v[i].bytes);
+                more.values[i].samples = v[i].samples;
+                more.values[i].objects_variance = v[i].objects_variance;
+                more.values[i].bytes_variance = v[i].bytes_variance;
+        }
+        more.windows = bucket->windows;
         put_message(&sample, SAMPLE_VALUE, &values);
+        put_bytes(&sample, SAMPLE_STOOK, &more, sizeof more);
         write_message(PROFILE_SAMPLE, &sample);
+}
+
+static void write_pair(const struct stook_profile_pair *p, void *data)
+{
+        struct message pair = { 0, writer.long_text };
+        struct stook_profile_file_pair more = { .samples = p->samples, .objects = p->objects,
+                                                .bytes = p->bytes, .elsewhere = p->elsewhere };
+
+        (void)data;
+        memcpy(more.lives, p->lives, sizeof more.lives);
+        put_stack(&pair, PAIR_BORN, p->born, p->modules);
+        put_stack(&pair, PAIR_DIED, p->died, p->modules);
+        put_bytes(&pair, PAIR_VALUES, &more, sizeof more);
+        write_message(PROFILE_PAIR, &pair);
+}
+
+static void write_session(uint64_t now)
+{
+        const struct stook_profile_state *s = &stook_profile;
+        struct stook_profile_file_session session = {
+                .version = STOOK_PROFILE_FILE_VERSION, .process = stook_process_id(),
+                .ns = now - s->started,
+                .peak_ns = s->peak_number ? s->peak_at - s->started : 0,
+                .mark_ns = s->mark_number ? s->mark_at - s->started : 0,
+                .lost = s->lost, .pairs_lost = s->pairs_lost, .lifetimes = s->lifetimes,
+        };
+
+        write_bytes(PROFILE_SESSION, &session, sizeof session);
 }
 
 static void write_lost(void)
@@ -310,21 +404,29 @@ static void write_lost(void)
 
 static void write_profile(void)
 {
+        static const char *const types[] = STOOK_PROFILE_FILE_TYPES;
+        uint64_t now = stook_os_clock_ns(), ns = stook_os_real_ns();
+
         writer.strings = 0;
         writer.mapping_count = 0;
+        writer.build_bytes = 0;
+        memset(writer.closed, 0, sizeof writer.closed);
         write_string("");
-        write_type(PROFILE_SAMPLE_TYPE, "alloc_objects", "count");
-        write_type(PROFILE_SAMPLE_TYPE, "alloc_space", "bytes");
-        write_type(PROFILE_SAMPLE_TYPE, "inuse_objects", "count");
-        write_type(PROFILE_SAMPLE_TYPE, "inuse_space", "bytes");
-        write_number(PROFILE_DEFAULT_TYPE, writer.strings - 2);
+        for (unsigned i = 0; i < 2 * STOOK_PROFILE_KINDS; i++) {
+                write_type(PROFILE_SAMPLE_TYPE, types[i], i % 2 ? "bytes" : "count");
+                if (!strcmp(types[i], STOOK_PROFILE_FILE_DEFAULT))
+                        write_number(PROFILE_DEFAULT_TYPE, writer.strings - 2);
+        }
         write_type(PROFILE_PERIOD_TYPE, "space", "bytes");
         write_number(PROFILE_PERIOD, stook_profile_interval());
-        write_number(PROFILE_TIME, stook_os_real_ns());
+        write_number(PROFILE_TIME, ns);
+        write_number(PROFILE_DURATION, now - stook_profile.started);
+        write_session(now);
         stook_file_each_line("/proc/self/maps", write_mapping, NULL);
         write_named_location(UNKNOWN, "[no stack]");
         write_named_location(OUTER, "[outer calls]");
         stook_profile_for_each(write_sample, NULL);
+        stook_profile_for_each_pair(write_pair, NULL);
         write_lost();
 }
 

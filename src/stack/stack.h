@@ -14,7 +14,9 @@
 #include <stdint.h>
 #include "base/compiler.h"
 
-#define STOOK_STACK_FRAMES_MOST 30      /* of one stack; the outer ones are left out. Arbitrary */
+/* Of one stack; the outer ones are left out. Both are arbitrary. */
+#define STOOK_STACK_FRAMES_MOST  128
+#define STOOK_STACK_FRAMES_USUAL 30     /* where each allocation has one: a walk costs by frames */
 
 /*
  * Makes stacks available; until then they are 0. It loads the unwinder of libc, which allocates, so
@@ -25,9 +27,11 @@ bool stook_stack_start(void);
 /*
  * The number of this thread's call stack, from the caller of this function on, without the
  * innermost @skip frames, nor those of a shared libstook. 0: not started, no frames, or no memory.
- * Takes about 3 KiB of stack.
+ * At most STOOK_STACK_FRAMES_USUAL frames. Takes about 3 KiB of stack.
  */
 STOOK_NOINLINE uint32_t stook_stack_here(unsigned skip);
+/* The same with STOOK_STACK_FRAMES_MOST. About 4 KiB. */
+STOOK_NOINLINE uint32_t stook_stack_deep(unsigned skip);
 
 /*
  * Copies the return addresses of stack @id, innermost first, at most @most. Returns how many; 0 for

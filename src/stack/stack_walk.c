@@ -20,6 +20,7 @@
 #include "stack/stack.h"
 
 #define SKIP_OWN 1                      /* backtrace() begins in the function that calls it */
+#define OWN_MOST 16                     /* frames of ours in front of the caller's; arbitrary */
 
 extern int backtrace(void **frames, int most) __attribute__((weak));
 
@@ -97,10 +98,10 @@ static STOOK_NOINLINE unsigned follow(uintptr_t at, uintptr_t *frames, unsigned 
         return count;
 }
 
-STOOK_NOINLINE uint32_t stook_stack_here(unsigned skip)
+/* @frames has room for @most, with our own. */
+STOOK_INLINE uint32_t number_of(uintptr_t *frames, unsigned most, unsigned wanted, unsigned skip)
 {
-        uintptr_t frames[STOOK_STACK_FRAMES_MOST + 16];         /* with our own */
-        unsigned most = STOOK_ARRAY_SIZE(frames), count, from = skip;
+        unsigned count, from = skip;
 
         if (!__atomic_load_n(&ready, __ATOMIC_ACQUIRE))
                 return 0;
@@ -117,7 +118,19 @@ STOOK_NOINLINE uint32_t stook_stack_here(unsigned skip)
         if (from >= count)
                 return 0;
         count -= from;
-        if (count > STOOK_STACK_FRAMES_MOST)
-                count = STOOK_STACK_FRAMES_MOST;
-        return stook_stack_number(frames + from, count);
+        return stook_stack_number(frames + from, count < wanted ? count : wanted);
+}
+
+STOOK_NOINLINE uint32_t stook_stack_here(unsigned skip)
+{
+        uintptr_t frames[STOOK_STACK_FRAMES_USUAL + OWN_MOST];
+
+        return number_of(frames, STOOK_ARRAY_SIZE(frames), STOOK_STACK_FRAMES_USUAL, skip);
+}
+
+STOOK_NOINLINE uint32_t stook_stack_deep(unsigned skip)
+{
+        uintptr_t frames[STOOK_STACK_FRAMES_MOST + OWN_MOST];
+
+        return number_of(frames, STOOK_ARRAY_SIZE(frames), STOOK_STACK_FRAMES_MOST, skip);
 }

@@ -79,6 +79,7 @@ static void test_every_call_is_there(void **state)
                 CALL(stook_rcu_set_limit),
                 CALL(stook_rcu_backlog),
                 CALL(stook_cache_get_stats),
+                CALL(stook_profile_mark),
                 CALL(stook_profile_write),
                 CALL(stook_cache_get_node_stats), CALL(stook_stats_print),
                 CALL(stook_cache_for_each),

@@ -201,8 +201,10 @@ int main(void)
         types = [dict(fields(v)) for f, v in data if f == 1]
         self.assertEqual([(strings[t[1]], strings[t[2]]) for t in types],
                          [("alloc_objects", "count"), ("alloc_space", "bytes"),
-                          ("inuse_objects", "count"), ("inuse_space", "bytes")])
-        self.assertEqual(strings[dict(data)[14]], "inuse_space")
+                          ("inuse_objects", "count"), ("inuse_space", "bytes"),
+                          ("peak_objects", "count"), ("peak_space", "bytes"),
+                          ("growth_objects", "count"), ("growth_space", "bytes")])
+        self.assertEqual(strings[dict(data)[14]], "peak_space")
         self.assertEqual(dict(data)[12], 524288)
         mappings = {dict(fields(v))[1]: dict(fields(v)) for f, v in data if f == 3}
         self.assertIn(program, {strings[m[5]] for m in mappings.values()})
@@ -360,7 +362,7 @@ int main(void)
             done = subprocess.run(["true"], env={"LD_PRELOAD": DROP_IN, "STOOK_PROFILE": value},
                                   capture_output=True, text=True)
             self.assertEqual((done.returncode, done.stderr), (0, f"stook: STOOK_PROFILE={value}: "
-                             "takes FILE[,interval=BYTES][,signal=NUMBER]\n"))
+                             "takes FILE[,interval=BYTES][,signal=NUMBER][,lifetimes]\n"))
         for program in "true", "ls":            # ls closes its standard error at its end
             done = subprocess.run([program], env={"LD_PRELOAD": DROP_IN, "STOOK_PROFILE": "/no/x"},
                                   capture_output=True, text=True)

@@ -388,6 +388,8 @@ void a_profile_needs_to_be_asked_for()
 
         stook::write_profile("profile", error);
         CHECK(error == std::errc::not_supported);
+        stook::mark_profile(error);
+        CHECK(error == std::errc::not_supported);
 }
 
 } // namespace

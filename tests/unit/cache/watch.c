@@ -87,7 +87,7 @@ static void use(struct stook_cache *cache)
 static void every_call_works(void **state)
 {
         (void)state;
-        assert_true(stook_profile_start(100));
+        assert_true(stook_profile_start(100, false));
         for (size_t i = 0; i < sizeof(watches) / sizeof(*watches); i++) {
                 struct stook_cache *plain = create(watches[i], 0);
                 struct stook_cache *accounted = create(watches[i], STOOK_CACHE_ACCOUNT);

@@ -70,7 +70,7 @@ static void test_before_the_start(void **unused)
         assert_int_equal(stook_profile_interval(), 0);
         assert_true(stook_pages_start());
         assert_true(stook_stack_start());
-        assert_true(stook_profile_start(1));
+        assert_true(stook_profile_start(1, false));
         assert_int_equal(stook_profile_interval(), 1);
         assert_int_equal(sums_now().objects, 0);
 }
