@@ -1,435 +1,385 @@
 /*
- * Purpose: `stook profile`: a heap profile as text, as folded stacks, or as a flame graph.
- * Names come from the files that were mapped, by their debug information, if they are still there.
+ * Purpose: `stook profile`: a heap profile, of a file or of a running process, as text, as folded
+ * stacks, as a file with names, as a flame graph, or as a page.
  */
 #include <errno.h>
 #include <getopt.h>
-#include <inttypes.h>
 #include <limits.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 #include "cli/commands.h"
+#include "cli/heap/heap.h"
+#include "cli/memory/target.h"
 #include "cli/profile/flame.h"
-#include "cli/symbols/frames.h"
+#include "cli/profile/pprof_write.h"
+#include "cli/profile/profile_live.h"
+#include "cli/profile/profile_page.h"
+#include "cli/profile/profile_text.h"
 #include "cli/program/on_drop_in.h"
 #include "cli/text/option_text.h"
-#include "cli/profile/pprof_read.h"
 #include "cli/text/plain_text.h"
-#include "cli/symbols/symbols.h"
-#include "cli/text/table.h"
 
 #define TOP_DEFAULT 10
 #define TOP_MOST    1000000              /* arbitrary */
-#define NAMES_MAX   256                 /* functions of a stack; outer ones are left out */
-#define NAME_BYTES  400
 
 static const char usage[] =
-        "usage: stook profile [--type TYPE] [--top N] [--folded | --svg] FILE\n";
+        "usage: stook profile [--type TYPE | --peak | --growth | --lifetimes | --suspects]\n"
+        "                     [--top N] [--all] [--folded | --svg | --html | --pprof]\n"
+        "                     [--library NAME] FILE|PID\n";
 
 static const char help[] =
         "\n"
-        "Shows a heap profile: which call stacks allocated what is in use. `stook run --profile\n"
-        "FILE` writes one; so does any program with STOOK_PROFILE (see stook-env(7)).\n"
+        "Shows a heap profile: which call stacks allocated what was in use at the peak. `stook\n"
+        "run --profile FILE` writes one; so does any program with STOOK_PROFILE (see\n"
+        "stook-env(7)). Of a running process that has one it is read from outside; the process\n"
+        "does nothing for it.\n"
         "\n"
         "options:\n"
-        "  --type TYPE  inuse_space (the default), inuse_objects, alloc_space or alloc_objects:\n"
-        "               bytes or objects; in use when the profile was written, or in all\n"
-        "  --top N      stacks to be printed (10)\n"
-        "  --folded     all stacks, one a line: functions from the outermost on, then the value\n"
-        "  --svg        a flame graph, to standard output\n"
-        "  --help       show this\n";
+        "  --type TYPE    peak_space (the default) or peak_objects: bytes or objects, at the\n"
+        "                 peak; inuse_...: in use now, or at the end; alloc_...: in all;\n"
+        "                 growth_...: in use now, less what was at the last mark\n"
+        "  --peak, --growth  as --type peak_space, --type growth_space\n"
+        "  --lifetimes    how long objects lived, by the stacks of their allocation and free; of\n"
+        "                 profiles with the term `lifetimes`\n"
+        "  --suspects     stacks of which more is allocated than freed all the time\n"
+        "  --top N        stacks to be printed (10)\n"
+        "  --all          those, too, that stand on fewer than 4 samples\n"
+        "  --folded       all stacks, one a line: functions from the outermost on, then the value\n"
+        "  --svg          a flame graph, to standard output\n"
+        "  --html         a page with everything, to standard output: a flame graph to search and\n"
+        "                 zoom, tables of stacks, lifetimes and suspects; of a process its caches\n"
+        "  --pprof        the profile with names, in pprof's format, to standard output\n"
+        "  --library NAME  of a process: only the copy of the library in a file with NAME in its\n"
+        "                 path\n"
+        "  --help         show this\n";
+
+enum view { VIEW_TYPE, VIEW_LIFETIMES, VIEW_SUSPECTS };
+enum form { FORM_TEXT, FORM_FOLDED, FORM_SVG, FORM_HTML, FORM_PPROF };
 
 struct options {
-        const char *type, *path;
+        const char *type, *what, *library;      /* type: NULL: the default */
+        enum view   view;
+        enum form   form;
         unsigned    top;
-        bool        folded, svg;
-};
-
-/* The functions at one location, the innermost first. */
-struct names {
-        char   **lines;                 /* with file and line */
-        char   **functions;
-        size_t   count;
-        size_t   headers;               /* so many, innermost ones, are of the library's headers */
-        enum frames_owner owner;
+        bool        all;
 };
 
 struct session {
-        struct options  options;
-        struct pprof    profile;
-        struct symbols *symbols;        /* NULL: there are none */
-        struct names   *names;          /* of profile.locations; count 0: not looked up */
-        int             type;
-        bool            bytes;          /* the type's values are bytes */
-        uint64_t        total;
-        bool            no_memory;
+        struct options options;
+        struct pprof   profile;
+        struct target  target;          /* if `is_live` */
+        struct heap    heap;            /* if `has_heap` */
+        bool           is_live, has_heap;
+        char           name[512];       /* of the file or process */
 };
 
 /* ---- options ---- */
 
-enum { OPTION_TYPE = OPTION_FIRST, OPTION_TOP, OPTION_FOLDED, OPTION_SVG, OPTION_HELP };
+enum { OPTION_TYPE = OPTION_FIRST, OPTION_PEAK, OPTION_GROWTH, OPTION_LIFETIMES, OPTION_SUSPECTS,
+       OPTION_TOP, OPTION_ALL, OPTION_FOLDED, OPTION_SVG, OPTION_HTML, OPTION_PPROF,
+       OPTION_LIBRARY, OPTION_HELP };
 
 static const struct option long_options[] = {
         { "type", required_argument, NULL, OPTION_TYPE },
+        { "peak", no_argument, NULL, OPTION_PEAK },
+        { "growth", no_argument, NULL, OPTION_GROWTH },
+        { "lifetimes", no_argument, NULL, OPTION_LIFETIMES },
+        { "suspects", no_argument, NULL, OPTION_SUSPECTS },
         { "top", required_argument, NULL, OPTION_TOP },
+        { "all", no_argument, NULL, OPTION_ALL },
         { "folded", no_argument, NULL, OPTION_FOLDED },
         { "svg", no_argument, NULL, OPTION_SVG },
+        { "html", no_argument, NULL, OPTION_HTML },
+        { "pprof", no_argument, NULL, OPTION_PPROF },
+        { "library", required_argument, NULL, OPTION_LIBRARY },
         { "help", no_argument, NULL, OPTION_HELP },
         { 0 }
 };
 
-/* Return: -1, go on; else the exit status. */
-static int parse(int argc, char **argv, struct options *o)
+/* -1: the option was taken; else the exit status. */
+static int take_view(struct options *o, enum view view, const char *type)
 {
-        int option;
-
-        *o = (struct options){ .type = "inuse_space", .top = TOP_DEFAULT };
-        opterr = 0;
-        while ((option = getopt_long(argc, argv, "+:h", long_options, NULL)) != -1) {
-                switch (option) {
-                case OPTION_TYPE:
-                        o->type = optarg;
-                        break;
-                case OPTION_TOP:
-                        if (!option_count("profile", "--top", optarg, TOP_MOST, &o->top))
-                                return STATUS_CANNOT;
-                        break;
-                case OPTION_FOLDED:
-                        o->folded = true;
-                        break;
-                case OPTION_SVG:
-                        o->svg = true;
-                        break;
-                case OPTION_HELP:
-                case 'h':
-                        return option_help(usage, help);
-                default:
-                        return option_refuse("profile", option, argv, usage);
-                }
-        }
-        if (optind + 1 != argc)
-                return option_misused("profile", usage, "one heap profile is wanted");
-        o->path = argv[optind];
-        if (o->folded && o->svg)
-                return option_misused("profile", usage, "--folded or --svg, not both");
+        if (o->type || o->view != VIEW_TYPE)
+                return option_misused("profile", usage, "one of --type, --peak, --growth, "
+                                      "--lifetimes and --suspects");
+        o->view = view;
+        o->type = type;
         return -1;
 }
 
-/* ---- names ---- */
+static int take_form(struct options *o, enum form form)
+{
+        if (o->form != FORM_TEXT && o->form != form)
+                return option_misused("profile", usage,
+                                      "one of --folded, --svg, --html and --pprof");
+        o->form = form;
+        return -1;
+}
 
-/* As /proc/PID/maps has them: a file's mappings have the number of its first one for an inode. */
-static void open_symbols(struct session *s)
+/* Return: -1, go on; else the exit status. */
+static int take_option(struct options *o, int option, char **argv)
+{
+        switch (option) {
+        case OPTION_TYPE:
+                return take_view(o, VIEW_TYPE, optarg);
+        case OPTION_PEAK:
+                return take_view(o, VIEW_TYPE, "peak_space");
+        case OPTION_GROWTH:
+                return take_view(o, VIEW_TYPE, "growth_space");
+        case OPTION_LIFETIMES:
+                return take_view(o, VIEW_LIFETIMES, NULL);
+        case OPTION_SUSPECTS:
+                return take_view(o, VIEW_SUSPECTS, NULL);
+        case OPTION_TOP:
+                return option_count("profile", "--top", optarg, TOP_MOST, &o->top) ? -1
+                                                                                   : STATUS_CANNOT;
+        case OPTION_ALL:
+                o->all = true;
+                return -1;
+        case OPTION_FOLDED:
+                return take_form(o, FORM_FOLDED);
+        case OPTION_SVG:
+                return take_form(o, FORM_SVG);
+        case OPTION_HTML:
+                return take_form(o, FORM_HTML);
+        case OPTION_PPROF:
+                return take_form(o, FORM_PPROF);
+        case OPTION_LIBRARY:
+                o->library = optarg;
+                return -1;
+        case OPTION_HELP:
+        case 'h':
+                return option_help(usage, help);
+        default:
+                return option_refuse("profile", option, argv, usage);
+        }
+}
+
+static int parse(int argc, char **argv, struct options *o)
+{
+        int option, status;
+
+        *o = (struct options){ .top = TOP_DEFAULT };
+        opterr = 0;
+        while ((option = getopt_long(argc, argv, ":h", long_options, NULL)) != -1)
+                if ((status = take_option(o, option, argv)) >= 0)
+                        return status;
+        if (optind + 1 != argc)
+                return option_misused("profile", usage, "one heap profile is wanted, or a process");
+        if (o->view == VIEW_SUSPECTS && o->form != FORM_TEXT)
+                return option_misused("profile", usage, "--suspects is text; --html has them, too");
+        if (o->form == FORM_PPROF && isatty(STDOUT_FILENO))
+                return option_misused("profile", usage, "--pprof is not for terminals: >FILE");
+        o->what = argv[optind];
+        return -1;
+}
+
+/* ---- what is shown ---- */
+
+/* What there is to look at, instead of nothing. */
+static void say_where_to_look(const struct session *s, int type)
 {
         const struct pprof *p = &s->profile;
-        char *text = NULL;
-        size_t bytes;
-        FILE *maps = open_memstream(&text, &bytes);
 
-        for (size_t i = 0; maps && i < p->mapping_count; i++) {
-                const struct pprof_mapping *m = &p->mappings[i];
-                const char *file = pprof_string(p, m->file);
-                size_t first = 0;
-
-                while (p->mappings[first].file != m->file &&
-                       strcmp(pprof_string(p, p->mappings[first].file) ?: "", file ?: ""))
-                        first++;
-                if (file && *file == '/' && strlen(file) < PATH_MAX)
-                        fprintf(maps, "%" PRIx64 "-%" PRIx64 " r-xp %08" PRIx64 " 00:00 %zu %s\n",
-                                m->start, m->end, m->offset, first + 1, file);
-        }
-        if (maps && !fclose(maps) && bytes && (maps = fmemopen(text, bytes, "r"))) {
-                s->symbols = symbols_of_maps(maps);
-                fclose(maps);
-        }
-        free(text);
-}
-
-static void add_name(struct session *s, struct names *names, const char *line, const char *function)
-{
-        size_t n = names->count + 1;
-        char **lines = realloc(names->lines, n * sizeof *lines), **functions;
-        char plain[4 * NAME_BYTES];             /* graphs go to terminals, too */
-
-        if (lines)
-                names->lines = lines;
-        functions = lines ? realloc(names->functions, n * sizeof *functions) : NULL;
-        if (functions) {
-                names->functions = functions;
-                lines[n - 1] = strdup(plain_text(line, plain, sizeof plain));
-                functions[n - 1] = strdup(plain_text(function, plain, sizeof plain));
-                if (lines[n - 1] && functions[n - 1])
-                        names->count = n;
-        }
-        s->no_memory |= names->count != n;
-}
-
-struct finding {
-        struct session         *session;
-        struct names           *names;
-        const char             *fallback;
-        struct frames_judgement judgement;
-};
-
-static void found(const struct symbol *symbol, void *data)
-{
-        struct finding *f = data;
-        const char *function = symbol->function ? symbol->function : f->fallback;
-        char line[NAME_BYTES];
-
-        if (symbol->file && symbol->line)
-                snprintf(line, sizeof line, "%s %s:%d", function, name_of_program(symbol->file),
-                         symbol->line);
+        if (!p->sample_count)
+                say(stderr, "stook profile: %s: no allocation was sampled: a smaller interval= "
+                    "samples more\n", s->options.what);
+        else if (pprof_kind(p, type) == STOOK_PROFILE_INUSE)
+                say(stderr, "stook profile: %s: nothing was in use when it was written, as at the "
+                    "end of most programs; --peak shows what was before\n", s->options.what);
         else
-                snprintf(line, sizeof line, "%s", function);
-        add_name(f->session, f->names, line, function);
-        frames_judge(&f->judgement, symbol);
+                say(stderr, "stook profile: %s: nothing of this type; --type alloc_space shows all "
+                    "that was allocated\n", s->options.what);
 }
 
-/* MODULE+0xOFFSET, as the file has it; or the address alone. */
-static void name_by_mapping(const struct pprof *p, uint64_t address, char text[NAME_BYTES])
+static int draw(const struct profile_view *v, const char *name)
 {
-        for (size_t i = 0; i < p->mapping_count; i++) {
-                const struct pprof_mapping *m = &p->mappings[i];
-                const char *file = pprof_string(p, m->file);
-
-                if (address - m->start < m->end - m->start && file) {
-                        snprintf(text, NAME_BYTES, "%.300s+0x%" PRIx64, name_of_program(file),
-                                 address - m->start + m->offset);
-                        return;
-                }
-        }
-        snprintf(text, NAME_BYTES, "0x%" PRIx64, address);
-}
-
-static void find_names(struct session *s, uint64_t address, const char *fallback,
-                       struct names *names)
-{
-        struct finding f = { s, names, fallback, { .symbols = s->symbols, .at = address } };
-
-        symbols_find(s->symbols, address, false, found, &f);
-        names->headers = f.judgement.headers;
-        names->owner = f.judgement.owner;
-}
-
-static const struct names *names_at(struct session *s, uint64_t id)
-{
-        const struct pprof_location *location = pprof_location(&s->profile, id);
-        struct names *names = location ? &s->names[location - s->profile.locations] : NULL;
-        char fallback[NAME_BYTES];
-        const char *own;
-
-        if (!names || names->count)
-                return names;
-        own = pprof_function_name(&s->profile, location->function);
-        name_by_mapping(&s->profile, location->address, fallback);
-        if (own)
-                add_name(s, names, own, own);
-        else if (s->symbols)
-                find_names(s, location->address, fallback, names);
-        if (!names->count)
-                add_name(s, names, fallback, fallback);
-        return names;
-}
-
-struct stack {
-        struct session            *session;
-        const struct pprof_sample *sample;
-};
-
-static enum frames_owner owner_of(size_t i, void *data)
-{
-        const struct stack *stack = data;
-        const struct pprof *p = &stack->session->profile;
-        const struct names *at = names_at(stack->session, p->stacks[stack->sample->first + i]);
-
-        return at ? at->owner : FRAMES_PROGRAM;
-}
-
-/* The program's functions of a stack, or their lines, the outermost first. */
-static size_t names_of(struct session *s, const struct pprof_sample *sample, bool lines,
-                       const char *names[NAMES_MAX])
-{
-        size_t first = frames_first(owner_of, &(struct stack){ s, sample }, sample->count);
-        size_t count = 0;
-
-        for (size_t i = first; i < sample->count; i++) {
-                const struct names *at = names_at(s, s->profile.stacks[sample->first + i]);
-                size_t k = at && i == first ? at->headers : 0;
-
-                for (; at && k < at->count && count < NAMES_MAX; k++)
-                        names[count++] = lines ? at->lines[k] : at->functions[k];
-        }
-        for (size_t i = 0; i < count / 2; i++) {
-                const char *other = names[i];
-
-                names[i] = names[count - 1 - i];
-                names[count - 1 - i] = other;
-        }
-        return count;
-}
-
-/* ---- output ---- */
-
-static int sort_type;                   /* for the comparison */
-
-static int larger_first(const void *a, const void *b)
-{
-        const struct pprof_sample *x = a, *y = b;
-        uint64_t left = x->values[sort_type], right = y->values[sort_type];
-
-        return left != right ? (left < right ? 1 : -1) : x->first < y->first ? -1 : 1;
-}
-
-static const char *amount(const struct session *s, uint64_t value, char *text, size_t bytes)
-{
-        if (s->bytes)
-                return bytes_text(value, text, bytes);
-        snprintf(text, bytes, "%" PRIu64 " objects", value);
-        return text;
-}
-
-static void print_top(struct session *s)
-{
-        const struct pprof *p = &s->profile;
-        const char *names[NAMES_MAX];
-        char text[64], period[64];
-
-        say(stdout, "%s: %s", s->options.type, amount(s, s->total, text, sizeof text));
-        if (p->period)
-                say(stdout, ", by samples of one in %s",
-                    bytes_text(p->period, period, sizeof period));
-        putchar('\n');
-        for (size_t i = 0; i < p->sample_count && i < s->options.top; i++) {
-                const struct pprof_sample *sample = &p->samples[i];
-                uint64_t value = sample->values[s->type];
-                size_t count;
-
-                if (!value)
-                        break;
-                say(stdout, "\n%s, %.1f %%\n", amount(s, value, text, sizeof text),
-                    100.0 * (double)value / (double)s->total);
-                count = names_of(s, sample, true, names);
-                while (count) {
-                        fputs("        ", stdout);
-                        puts(names[--count]);
-                }
-        }
-}
-
-static void print_folded(struct session *s)
-{
-        const char *names[NAMES_MAX];
-
-        for (size_t i = 0; i < s->profile.sample_count; i++) {
-                const struct pprof_sample *sample = &s->profile.samples[i];
-                size_t count = names_of(s, sample, false, names);
-
-                if (!sample->values[s->type])
-                        break;
-                for (size_t k = 0; k < count; k++)
-                        for (const char *c = k ? ";" : "", *n = names[k]; *c || *n; )
-                                putchar(*c ? *c++ : *n == ';' ? (n++, ':') : *n++);
-                say(stdout, " %" PRIu64 "\n", sample->values[s->type]);
-        }
-}
-
-static void draw(struct session *s)
-{
+        const struct profile_function *functions[PROFILE_FRAMES_MOST];
+        const struct pprof *p = v->names->profile;
+        const char *names[PROFILE_FRAMES_MOST];
         struct flame root = { .name = "all" };
-        const char *names[NAMES_MAX];
-        char title[300], text[64], plain[4 * sizeof title];
+        char title[700], text[64], plain[4 * sizeof title];
+        bool fine = true;
 
-        for (size_t i = 0; i < s->profile.sample_count; i++) {
-                const struct pprof_sample *sample = &s->profile.samples[i];
-                size_t count = names_of(s, sample, false, names);
+        for (size_t i = 0; i < p->sample_count && p->samples[i].values[v->type] > 0; i++) {
+                size_t count = profile_names_of(v->names, &p->samples[i].stack, functions);
 
-                s->no_memory |= !flame_add(&root, names, count, sample->values[s->type]);
+                for (size_t k = 0; k < count; k++)
+                        names[k] = functions[k]->name;
+                fine &= flame_add(&root, names, count, (uint64_t)p->samples[i].values[v->type]);
         }
-        snprintf(title, sizeof title, "%.200s: %s, %s", name_of_program(s->options.path),
-                 s->options.type, amount(s, s->total, text, sizeof text));
-        flame_draw(&root, plain_text(title, plain, sizeof plain), s->bytes, stdout);
+        snprintf(title, sizeof title, "%s: %s, %s", name, pprof_string(p, p->types[v->type]),
+                 profile_amount(p, v->type, (int64_t)root.value, text, sizeof text));
+        flame_draw(&root, plain_text(title, plain, sizeof plain), pprof_is_bytes(p, v->type),
+                   stdout);
         flame_release(&root);
+        return fine ? 0 : -ENOMEM;
 }
 
-/* An empty answer is right, and of no use: of what there is something. */
-static void say_where_to_look(const struct session *s)
+/* Return: 0; -errno. */
+static int print(const struct session *s, const struct profile_view *v)
 {
-        say(stderr, "stook profile: %s: %s\n", s->options.path, s->profile.sample_count ?
-            "nothing was in use when it was written, as at the end of most programs; "
-            "--type alloc_space shows all that was allocated" :
-            "no allocation was sampled: a smaller interval= samples more");
-}
-
-static int show(struct session *s)
-{
-        struct pprof *p = &s->profile;
-        const char *unit;
-
-        s->type = pprof_type(p, s->options.type);
-        if (s->type < 0) {
-                say(stderr, "stook profile: %s: no values of the type %s\n", s->options.path,
-                    s->options.type);
-                return STATUS_CANNOT;
+        switch (s->options.form) {
+        case FORM_FOLDED:
+                profile_text_folded(v, stdout);
+                return 0;
+        case FORM_SVG:
+                return draw(v, s->name);
+        case FORM_HTML:
+                return profile_page(v, s->name, s->has_heap ? &s->heap : NULL, stdout);
+        case FORM_PPROF:
+                return pprof_write(v->names, v->type, stdout);
+        default:
+                break;
         }
-        unit = pprof_string(p, p->units[s->type]);
-        s->bytes = unit && !strcmp(unit, "bytes");
-        s->names = calloc(p->location_count + 1, sizeof *s->names);
-        if (!s->names) {
-                fputs("stook profile: no memory\n", stderr);
-                return STATUS_CANNOT;
-        }
-        open_symbols(s);
-        for (size_t i = 0; i < p->sample_count; i++)
-                s->total += p->samples[i].values[s->type];
-        sort_type = s->type;
-        if (p->sample_count)
-                qsort(p->samples, p->sample_count, sizeof *p->samples, larger_first);
-        if (s->options.svg)
-                draw(s);
-        else if (s->options.folded)
-                print_folded(s);
+        if (s->options.view == VIEW_LIFETIMES)
+                profile_text_lifetimes(v, stdout);
+        else if (s->options.view == VIEW_SUSPECTS)
+                profile_text_suspects(v, stdout);
         else
-                print_top(s);
-        if (s->no_memory || fflush(stdout) || ferror(stdout)) {
-                say(stderr, "stook profile: %s\n", s->no_memory ? "no memory" : strerror(errno));
-                return STATUS_CANNOT;
-        }
-        if (!s->total)
-                say_where_to_look(s);
+                profile_text_stacks(v, stdout);
         return 0;
 }
 
-static void release(struct session *s)
+/* @p: the profile, or its lifetimes. Return: the exit status. */
+static int show(struct session *s, struct pprof *p, int type)
 {
-        for (size_t i = 0; s->names && i < s->profile.location_count; i++) {
-                for (size_t k = 0; k < s->names[i].count; k++) {
-                        free(s->names[i].lines[k]);
-                        free(s->names[i].functions[k]);
-                }
-                free(s->names[i].lines);
-                free(s->names[i].functions);
+        struct profile_names names;
+        struct profile_view view = { &names, type, s->options.top, s->options.all };
+        double spread;
+        int error = profile_names_open(&names, p) ? 0 : -ENOMEM;
+
+        profile_sort(p, type);
+        if (!error)
+                error = print(s, &view);
+        if (!error && names.no_memory)
+                error = -ENOMEM;
+        if (!error && (fflush(stdout) || ferror(stdout)))
+                error = errno ? -errno : -EIO;
+        if (error)
+                say(stderr, "stook profile: %s\n", error == -ENOMEM ? "no memory"
+                                                                    : strerror(-error));
+        else if (names.changed)
+                say(stderr, "stook profile: %s is another file than the program had: its addresses "
+                    "have no names\n", names.changed);
+        if (!error && s->options.view == VIEW_TYPE && s->options.form != FORM_HTML &&
+            s->options.form != FORM_PPROF && !profile_total(p, type, &spread))
+                say_where_to_look(s, type);
+        profile_names_close(&names);
+        return error ? STATUS_CANNOT : 0;
+}
+
+static int show_lifetimes(struct session *s)
+{
+        struct pprof lives;
+        int status;
+
+        if (!s->profile.session.lifetimes) {
+                say(stderr, "stook profile: %s: no lifetimes were kept: the term `lifetimes` of "
+                    "STOOK_PROFILE has them kept\n", s->options.what);
+                return STATUS_CANNOT;
         }
-        free(s->names);
-        symbols_release(s->symbols);
-        pprof_release(&s->profile);
+        if (s->options.form == FORM_TEXT || s->options.form == FORM_HTML)
+                return show(s, &s->profile, profile_type_default(&s->profile));
+        if (profile_lifetimes(&s->profile, &lives)) {
+                status = show(s, &lives, 1);
+        } else {
+                fputs("stook profile: no memory\n", stderr);
+                status = STATUS_CANNOT;
+        }
+        pprof_release(&lives);
+        return status;
+}
+
+static int show_all(struct session *s)
+{
+        const struct options *o = &s->options;
+        int type = o->type ? pprof_type(&s->profile, o->type)
+                           : profile_type_default(&s->profile);
+
+        if (type < 0) {
+                say(stderr, "stook profile: %s: no values of the type %s; there is:", o->what,
+                    o->type);
+                for (size_t i = 0; i < s->profile.type_count; i++)
+                        say(stderr, " %s", pprof_string(&s->profile, s->profile.types[i]) ?: "?");
+                fputc('\n', stderr);
+                return STATUS_CANNOT;
+        }
+        if (o->view != VIEW_TYPE && !s->profile.has_session) {
+                say(stderr, "stook profile: %s: it was not written by Stook, or by another "
+                    "version: there are types alone\n", o->what);
+                return STATUS_CANNOT;
+        }
+        return o->view == VIEW_LIFETIMES ? show_lifetimes(s) : show(s, &s->profile, type);
+}
+
+/* ---- where it is from ---- */
+
+static bool is_process(const char *what)
+{
+        struct stat st;
+
+        return *what && !what[strspn(what, "0123456789")] && stat(what, &st);
+}
+
+/* Return: 0, or the exit status, said. */
+static int read_live(struct session *s)
+{
+        const struct options *o = &s->options;
+        int status = target_open(&s->target, "profile", o->what, NULL, o->library);
+        int error = -ENOTSUP;
+
+        if (status)
+                return status;
+        s->is_live = true;
+        for (struct library *l = NULL; error == -ENOTSUP && (l = target_next(&s->target, l));) {
+                pprof_release(&s->profile);
+                error = profile_live(&s->profile, &s->target.memory, l);
+                if (error)
+                        continue;
+                target_name(&s->target, l, s->name, sizeof s->name);
+                s->has_heap = o->form == FORM_HTML &&
+                              !heap_read(&s->heap, &s->target.memory, l, HEAP_COUNTS);
+        }
+        if (!error)
+                return 0;
+        if (error == -ENOTSUP)
+                say(stderr, "stook profile: process %u has no heap profile: start it with `stook "
+                    "run --profile FILE`, or with STOOK_PROFILE\n", s->target.memory.pid);
+        else
+                say(stderr, "stook profile: process %u: %s\n", s->target.memory.pid,
+                    error == -ESRCH || error == -EFAULT ? "it is gone" : strerror(-error));
+        return error == -ENOTSUP ? STATUS_CANNOT : 1;
+}
+
+static int read_file(struct session *s)
+{
+        char message[PATH_MAX + 100];
+
+        snprintf(s->name, sizeof s->name, "%.200s", name_of_program(s->options.what));
+        if (pprof_read(&s->profile, s->options.what, message, sizeof message))
+                return 0;
+        say(stderr, "stook profile: %s\n", message);
+        return STATUS_CANNOT;
 }
 
 int cmd_profile(int argc, char **argv)
 {
-        struct session s = { .symbols = NULL };
-        char message[PATH_MAX + 100];
+        struct session s = { .is_live = false };
         int status = parse(argc, argv, &s.options);
 
         if (status >= 0)
                 return status;
-        if (pprof_read(&s.profile, s.options.path, message, sizeof message)) {
-                status = show(&s);
-        } else {
-                say(stderr, "stook profile: %s\n", message);
-                status = STATUS_CANNOT;
-        }
-        release(&s);
+        status = is_process(s.options.what) ? read_live(&s) : read_file(&s);
+        if (!status)
+                status = show_all(&s);
+        pprof_release(&s.profile);
+        if (s.has_heap)
+                heap_free(&s.heap);
+        if (s.is_live)
+                target_close(&s.target);
         return status;
 }

@@ -16,6 +16,7 @@
 #define HEAD      40.0
 #define LETTER    6.6                   /* width of one, 11 px, about */
 #define NARROWEST 0.5
+#define COLOURS   9
 
 struct drawing {
         FILE    *out;
@@ -124,15 +125,26 @@ static void print_escaped(FILE *out, const char *text, size_t most)
         }
 }
 
-/* A warm colour that a name always has. */
-static void print_colour(FILE *out, const char *name)
+/* One of the warm colours of the style below, which a name always has. */
+static unsigned colour_of(const char *name)
 {
         uint32_t hash = 2166136261u;
 
         while (*name)
                 hash = (hash ^ (unsigned char)*name++) * 16777619u;
-        fprintf(out, "rgb(%u,%u,%u)", 215 + hash % 40, 110 + (hash >> 8) % 110,
-                60 + (hash >> 16) % 50);
+        return hash % COLOURS;
+}
+
+/* By the reader's wish, light or dark. */
+static void print_style(FILE *out)
+{
+        fputs("<style>\n.paper{fill:#fdfbf5}text{fill:#1d1712}\n", out);
+        for (unsigned i = 0; i < COLOURS; i++)
+                fprintf(out, ".c%u{fill:hsl(%u,75%%,70%%)}\n", i, 8 + 5 * i);
+        fputs("@media (prefers-color-scheme:dark){.paper{fill:#15181c}text{fill:#f2ece6}\n", out);
+        for (unsigned i = 0; i < COLOURS; i++)
+                fprintf(out, ".c%u{fill:hsl(%u,42%%,34%%)}\n", i, 8 + 5 * i);
+        fputs("}\n</style>\n", out);
 }
 
 static const char *value_text(const struct drawing *d, uint64_t value, char *text, size_t bytes)
@@ -152,11 +164,10 @@ static void draw_box(const struct drawing *d, const struct flame *node, double x
         fprintf(d->out, "<g><title>");
         print_escaped(d->out, node->name, SIZE_MAX);
         fprintf(d->out, ": %s, %.1f %%</title><rect x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" "
-                "height=\"%.1f\" rx=\"2\" fill=\"", value_text(d, node->value, text, sizeof text),
+                "height=\"%.1f\" rx=\"2\" class=\"c%u\"/>",
+                value_text(d, node->value, text, sizeof text),
                 d->total ? 100.0 * (double)node->value / (double)d->total : 0, x, y,
-                width > 1 ? width - 0.5 : width, ROW - 1);
-        print_colour(d->out, node->name);
-        fputs("\"/>", d->out);
+                width > 1 ? width - 0.5 : width, ROW - 1, colour_of(node->name));
         if (letters) {
                 bool cut = strlen(node->name) > letters;
 
@@ -189,9 +200,10 @@ void flame_draw(struct flame *root, const char *title, bool unit_is_bytes, FILE 
         height = HEAD + (d.depth ? d.depth : 1) * ROW + MARGIN;
         fprintf(out, "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %.0f %.0f\" "
                 "width=\"%.0f\" height=\"%.0f\" font-family=\"Verdana, DejaVu Sans, sans-serif\" "
-                "font-size=\"11\">\n<rect width=\"100%%\" height=\"100%%\" fill=\"#fdfbf5\"/>\n"
-                "<text x=\"%.0f\" y=\"25\" font-size=\"16\">", WIDTH, height, WIDTH, height,
-                MARGIN);
+                "font-size=\"11\">\n", WIDTH, height, WIDTH, height);
+        print_style(out);
+        fprintf(out, "<rect width=\"100%%\" height=\"100%%\" class=\"paper\"/>\n"
+                "<text x=\"%.0f\" y=\"25\" font-size=\"16\">", MARGIN);
         print_escaped(out, title, SIZE_MAX);
         fputs("</text>\n", out);
         draw(&d, root, MARGIN, 0);

@@ -120,86 +120,142 @@ static bool read_type(struct pprof *p, struct part m)
 
         if (p->type_count == PPROF_VALUES_MAX || !take_numbers(m, n, 3))
                 return false;
-        p->types[p->type_count] = n[1];
-        p->units[p->type_count++] = n[2];
+        p->types[p->type_count] = n[VALUE_TYPE];
+        p->units[p->type_count++] = n[VALUE_UNIT];
         return true;
 }
 
-static bool add_stack(struct pprof *p, struct pprof_sample *sample, uint64_t id)
+/* A structure of Stook's. Of another size it is another version's, and is left out. */
+static bool take_structure(const struct field *f, void *to, size_t bytes)
 {
-        uint64_t *last = one_more(&p->stacks, &p->stack_count, sizeof *last);
-
-        if (!last)
+        if (f->is_number || (size_t)(f->bytes.end - f->bytes.at) != bytes)
                 return false;
-        *last = id;
-        sample->count++;
+        memcpy(to, f->bytes.at, bytes);
         return true;
 }
 
-/* Locations (1) and values (2), packed or each a field of its own. */
+/* Calls @each for each number of a field, packed or by itself. */
+static bool take_list(struct field *f, bool (*each)(uint64_t number, void *data), void *data)
+{
+        uint64_t n;
+
+        if (f->is_number)
+                return each(f->value, data);
+        while (f->bytes.at < f->bytes.end)
+                if (!take_number(&f->bytes, &n) || !each(n, data))
+                        return false;
+        return true;
+}
+
+struct adding {
+        struct pprof        *p;
+        struct pprof_stack  *stack;
+        struct pprof_sample *sample;
+        size_t               values;
+};
+
+static bool add_to_stack(uint64_t id, void *data)
+{
+        struct adding *a = data;
+
+        return pprof_add_to_stack(a->p, a->stack, id);
+}
+
+static bool add_value(uint64_t value, void *data)
+{
+        struct adding *a = data;
+
+        if (a->values < PPROF_VALUES_MAX)
+                a->sample->values[a->values++] = (int64_t)value;
+        return true;
+}
+
 static bool read_sample(struct pprof *p, struct part m)
 {
-        struct pprof_sample *sample = one_more(&p->samples, &p->sample_count, sizeof *sample);
-        size_t values = 0;
+        struct pprof_sample *sample = pprof_add_sample(p);
+        struct adding adding = { .p = p, .stack = sample ? &sample->stack : NULL,
+                                 .sample = sample };
         struct field f;
         int got;
 
         if (!sample)
                 return false;
-        sample->first = p->stack_count;
         while ((got = take_field(&m, &f)) > 0) {
-                bool more = true;
+                bool good = true;
 
-                if (f.number != 1 && f.number != 2)
-                        continue;
-                while (more) {
-                        uint64_t n = f.value;
+                if (f.number == SAMPLE_LOCATION)
+                        good = take_list(&f, add_to_stack, &adding);
+                else if (f.number == SAMPLE_VALUE)
+                        good = take_list(&f, add_value, &adding);
+                else if (f.number == SAMPLE_STOOK)
+                        sample->has_more = take_structure(&f, &sample->more, sizeof sample->more);
+                if (!good)
+                        return false;
+        }
+        return !got;
+}
 
-                        if (!f.is_number && f.bytes.at == f.bytes.end)
-                                break;
-                        if (!f.is_number && !take_number(&f.bytes, &n))
-                                return false;
-                        if (f.number == 1 && !add_stack(p, sample, n))
-                                return false;
-                        if (f.number == 2 && values < PPROF_VALUES_MAX)
-                                sample->values[values++] = n;
-                        more = !f.is_number;
-                }
+static bool read_pair(struct pprof *p, struct part m)
+{
+        struct pprof_pair *pair = pprof_add_pair(p);
+        struct adding adding = { .p = p };
+        struct field f;
+        int got;
+
+        if (!pair)
+                return false;
+        while ((got = take_field(&m, &f)) > 0) {
+                adding.stack = f.number == PAIR_BORN ? &pair->born : &pair->died;
+                if (f.number == PAIR_VALUES)
+                        take_structure(&f, &pair->values, sizeof pair->values);
+                else if ((f.number == PAIR_BORN || f.number == PAIR_DIED) &&
+                         !take_list(&f, add_to_stack, &adding))
+                        return false;
         }
         return !got;
 }
 
 static bool read_mapping(struct pprof *p, struct part m)
 {
-        struct pprof_mapping *mapping = one_more(&p->mappings, &p->mapping_count, sizeof *mapping);
-        uint64_t n[6];
+        struct pprof_mapping *mapping = pprof_add_mapping(p);
+        uint64_t n[7];
 
-        if (!mapping || !take_numbers(m, n, 6))
+        if (!mapping || !take_numbers(m, n, 7))
                 return false;
-        *mapping = (struct pprof_mapping){ .start = n[2], .end = n[3], .offset = n[4],
-                                           .file = n[5] };
+        *mapping = (struct pprof_mapping){ .id = n[MAPPING_ID], .start = n[MAPPING_START],
+                                           .end = n[MAPPING_LIMIT], .offset = n[MAPPING_OFFSET],
+                                           .file = n[MAPPING_FILE], .build = n[MAPPING_BUILD] };
         return true;
 }
 
 static bool read_location(struct pprof *p, struct part m)
 {
-        struct pprof_location *location = one_more(&p->locations, &p->location_count,
-                                                   sizeof *location);
-        uint64_t line[2];
+        struct pprof_location *location = pprof_add_location(p);
+        uint64_t n[3];
         struct field f;
         int got;
 
         if (!location)
                 return false;
+        location->first = p->line_count;
         while ((got = take_field(&m, &f)) > 0) {
-                if (f.is_number && f.number == 1)
+                if (f.is_number && f.number == LOCATION_ID) {
                         location->id = f.value;
-                else if (f.is_number && f.number == 3)
+                } else if (f.is_number && f.number == LOCATION_MAPPING) {
+                        location->mapping = f.value;
+                } else if (f.is_number && f.number == LOCATION_ADDRESS) {
                         location->address = f.value;
-                else if (!f.is_number && f.number == 4 && !location->function) {
-                        if (!take_numbers(f.bytes, line, 2))
+                } else if (f.is_number && f.number == LOCATION_OWNER) {
+                        location->owner = (uint32_t)f.value;
+                } else if (f.is_number && f.number == LOCATION_HEADERS) {
+                        location->headers = (uint32_t)f.value;
+                } else if (!f.is_number && f.number == LOCATION_LINE) {
+                        struct pprof_line *line = pprof_add_line(p);
+
+                        if (!line || !take_numbers(f.bytes, n, 3))
                                 return false;
-                        location->function = line[1];
+                        *line = (struct pprof_line){ n[LINE_FUNCTION], n[LINE_NUMBER] };
+                        location->count++;
                 }
         }
         return !got;
@@ -207,13 +263,12 @@ static bool read_location(struct pprof *p, struct part m)
 
 static bool read_function(struct pprof *p, struct part m)
 {
-        struct pprof_function *function = one_more(&p->functions, &p->function_count,
-                                                   sizeof *function);
-        uint64_t n[3];
+        struct pprof_function *function = pprof_add_function(p);
+        uint64_t n[5];
 
-        if (!function || !take_numbers(m, n, 3))
+        if (!function || !take_numbers(m, n, 5))
                 return false;
-        *function = (struct pprof_function){ n[1], n[2] };
+        *function = (struct pprof_function){ n[FUNCTION_ID], n[FUNCTION_NAME], n[FUNCTION_FILE] };
         return true;
 }
 
@@ -230,29 +285,96 @@ static bool read_string(struct pprof *p, struct part bytes)
 static bool read_field(struct pprof *p, const struct field *f)
 {
         if (f->is_number) {
-                if (f->number == 12)
+                if (f->number == PROFILE_PERIOD)
                         p->period = f->value;
+                else if (f->number == PROFILE_TIME)
+                        p->time_ns = f->value;
+                else if (f->number == PROFILE_DURATION)
+                        p->duration_ns = f->value;
                 return true;
         }
         switch (f->number) {
-        case 1:
+        case PROFILE_SAMPLE_TYPE:
                 return read_type(p, f->bytes);
-        case 2:
+        case PROFILE_SAMPLE:
                 return read_sample(p, f->bytes);
-        case 3:
+        case PROFILE_MAPPING:
                 return read_mapping(p, f->bytes);
-        case 4:
+        case PROFILE_LOCATION:
                 return read_location(p, f->bytes);
-        case 5:
+        case PROFILE_FUNCTION:
                 return read_function(p, f->bytes);
-        case 6:
+        case PROFILE_STRING:
                 return read_string(p, f->bytes);
+        case PROFILE_SESSION:
+                p->has_session = take_structure(f, &p->session, sizeof p->session) &&
+                                 p->session.version == STOOK_PROFILE_FILE_VERSION;
+                return true;
+        case PROFILE_PAIR:
+                return read_pair(p, f->bytes);
         default:
                 return true;
         }
 }
 
-/* ---- the file ---- */
+/* ---- to make one ---- */
+
+#define ADD(what, items, count) \
+        struct pprof_##what *pprof_add_##what(struct pprof *p) \
+        { \
+                return one_more(&p->items, &p->count, sizeof *p->items); \
+        }
+ADD(sample, samples, sample_count)
+ADD(pair, pairs, pair_count)
+ADD(mapping, mappings, mapping_count)
+ADD(location, locations, location_count)
+ADD(function, functions, function_count)
+ADD(line, lines, line_count)
+
+bool pprof_add_to_stack(struct pprof *p, struct pprof_stack *stack, uint64_t location)
+{
+        uint64_t *last;
+
+        if (!stack->count)
+                stack->first = p->stack_count;
+        last = one_more(&p->stacks, &p->stack_count, sizeof *last);
+        if (!last)
+                return false;
+        *last = location;
+        stack->count++;
+        return stack->first + stack->count == p->stack_count;
+}
+
+uint64_t pprof_add_string(struct pprof *p, const char *text)
+{
+        char **string;
+
+        if (!p->string_count && !(string = one_more(&p->strings, &p->string_count, sizeof *string)))
+                return 0;
+        if (!p->strings[0])
+                p->strings[0] = strdup("");
+        if (!*text)
+                return 0;
+        string = one_more(&p->strings, &p->string_count, sizeof *string);
+        if (!string || !(*string = strdup(text)))
+                return 0;
+        return p->string_count - 1;
+}
+
+bool pprof_add_types(struct pprof *p)
+{
+        static const char *const types[] = STOOK_PROFILE_FILE_TYPES;
+
+        for (p->type_count = 0; p->type_count < 2 * STOOK_PROFILE_KINDS; p->type_count++) {
+                size_t i = p->type_count;
+
+                p->types[i] = pprof_add_string(p, types[i]);
+                p->units[i] = pprof_add_string(p, i % 2 ? "bytes" : "count");
+                if (!p->types[i] || !p->units[i])
+                        return false;
+        }
+        return true;
+}
 
 static int by_id(const void *a, const void *b)
 {
@@ -260,6 +382,23 @@ static int by_id(const void *a, const void *b)
 
         return (x->id > y->id) - (x->id < y->id);
 }
+
+static int function_by_id(const void *a, const void *b)
+{
+        const struct pprof_function *x = a, *y = b;
+
+        return (x->id > y->id) - (x->id < y->id);
+}
+
+void pprof_sort(struct pprof *p)
+{
+        if (p->location_count)
+                qsort(p->locations, p->location_count, sizeof *p->locations, by_id);
+        if (p->function_count)
+                qsort(p->functions, p->function_count, sizeof *p->functions, function_by_id);
+}
+
+/* ---- the file ---- */
 
 static const char *parse(struct pprof *p, const unsigned char *bytes, size_t n)
 {
@@ -274,7 +413,7 @@ static const char *parse(struct pprof *p, const unsigned char *bytes, size_t n)
         if (!fault && (got < 0 || !p->type_count))
                 fault = "damaged, or no heap profile";
         if (!fault)
-                qsort(p->locations, p->location_count, sizeof *p->locations, by_id);
+                pprof_sort(p);
         return fault;
 }
 
@@ -382,10 +521,13 @@ void pprof_release(struct pprof *p)
                 free(p->strings[i]);
         free(p->strings);
         free(p->samples);
+        free(p->pairs);
         free(p->stacks);
         free(p->locations);
+        free(p->lines);
         free(p->mappings);
         free(p->functions);
+        memset(p, 0, sizeof *p);
 }
 
 const char *pprof_string(const struct pprof *p, uint64_t string)
@@ -401,12 +543,41 @@ const struct pprof_location *pprof_location(const struct pprof *p, uint64_t id)
                                            sizeof key, by_id) : NULL;
 }
 
-const char *pprof_function_name(const struct pprof *p, uint64_t id)
+const struct pprof_function *pprof_function(const struct pprof *p, uint64_t id)
 {
-        for (size_t i = 0; id && i < p->function_count; i++)
-                if (p->functions[i].id == id)
-                        return pprof_string(p, p->functions[i].name);
+        struct pprof_function key = { .id = id };
+
+        return p->function_count ? bsearch(&key, p->functions, p->function_count, sizeof key,
+                                           function_by_id) : NULL;
+}
+
+const struct pprof_mapping *pprof_mapping(const struct pprof *p, const struct pprof_location *at)
+{
+        for (size_t i = 0; i < p->mapping_count; i++) {
+                const struct pprof_mapping *m = &p->mappings[i];
+
+                if (at->mapping ? m->id == at->mapping : at->address - m->start < m->end - m->start)
+                        return m;
+        }
         return NULL;
+}
+
+int pprof_kind(const struct pprof *p, int type)
+{
+        static const char *const types[] = STOOK_PROFILE_FILE_TYPES;
+        const char *name = type < 0 ? NULL : pprof_string(p, p->types[type]);
+
+        for (int i = 0; name && i < 2 * STOOK_PROFILE_KINDS; i++)
+                if (!strcmp(name, types[i]))
+                        return i / 2;
+        return -1;
+}
+
+bool pprof_is_bytes(const struct pprof *p, int type)
+{
+        const char *unit = pprof_string(p, p->units[type]);
+
+        return unit && !strcmp(unit, "bytes");
 }
 
 int pprof_type(const struct pprof *p, const char *name)

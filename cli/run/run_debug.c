@@ -3,6 +3,8 @@
  * could only say so, and go on without.
  */
 #include "cli/run/run_debug.h"
+#include "cli/profile/pprof_write.h"
+#include "cli/symbols/symbols.h"
 #include "cli/text/plain_text.h"
 
 #include <errno.h>
@@ -195,6 +197,25 @@ static bool can_make_profile(const char *text)
                 say(stderr, "stook run: --profile '%.*s': %s\n", n, text,
                     error == EEXIST ? "it is there, and is no regular file" : strerror(error));
         return !error;
+}
+
+void run_debug_name_profile(const struct run_debug *debug, pid_t pid)
+{
+        char path[PATH_MAX], message[PATH_MAX + 100];
+        size_t n = 0;
+
+        for (const char *c = debug->profile; *c && *c != ',' && n + 20 < sizeof path; c++) {
+                if (c[0] == '%' && c[1] == 'p') {
+                        n += (size_t)snprintf(path + n, 20, "%d", (int)pid);
+                        c++;
+                } else {
+                        path[n++] = *c;
+                }
+        }
+        path[n] = '\0';
+        if (symbols_are_built_in() && !access(path, R_OK) &&
+            !pprof_symbolize(path, message, sizeof message))
+                say(stderr, "stook run: %s\n", message);
 }
 
 bool run_debug_option(int option, const char *value, struct run_debug *debug)

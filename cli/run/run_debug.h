@@ -6,6 +6,7 @@
 #define STOOK_CLI_RUN_DEBUG_H
 
 #include <stdbool.h>
+#include <sys/types.h>
 #include "cli/text/option_text.h"
 
 #define RUN_DEBUG_VARIABLES 10
@@ -30,6 +31,9 @@ enum { RUN_DEBUG_MODES = OPTION_FIRST + 100, RUN_DEBUG_ON_FAULT, RUN_DEBUG_HARDE
        RUN_DEBUG_ERROR_EXITCODE };
 /* One of them. False, and said: its value is none that the library takes. */
 bool run_debug_option(int option, const char *value, struct run_debug *debug);
+
+/* After the program's end: writes the functions of its addresses into its profile. */
+void run_debug_name_profile(const struct run_debug *debug, pid_t pid);
 
 /* Fills `variables`. False: no memory. */
 bool run_debug_compose(struct run_debug *debug);

@@ -18,6 +18,7 @@
 #include <string.h>
 #include <unistd.h>
 #include "cli/commands.h"
+#include "cli/profile/pprof_write.h"
 #include "cli/symbols/frames.h"
 #include "cli/symbols/leaks.h"
 #include "cli/text/option_text.h"
@@ -27,14 +28,17 @@
 #define STACK_MOST (1 << 20)            /* bytes of a stack; the library sends less */
 #define SPACE " \t\r\n"
 
-static const char usage[] = "usage: stook symbolize --pid PID <ADDRESSES\n";
+static const char usage[] = "usage: stook symbolize --pid PID <ADDRESSES\n"
+                            "       stook symbolize FILE...\n";
 
 static const char help[] =
         "\n"
         "Reads a line for each call stack, return addresses of the process PID in hexadecimal,\n"
         "the innermost first. Prints a line for each frame, with function, file and line as far\n"
         "as debug information has them, and an empty line behind each stack. The library calls\n"
-        "it for its reports.\n";
+        "it for its reports.\n"
+        "Or writes the functions, files and lines of their addresses into heap profiles, so that\n"
+        "they tell everything by themselves, elsewhere, too. `stook run --profile` does that.\n";
 
 static void unblock_signals(void)
 {
@@ -223,11 +227,25 @@ static int parse(int argc, char **argv, struct options *o)
                         return option_refuse("symbolize", option, argv, usage);
                 }
         }
-        if (!o->pid)
-                return option_misused("symbolize", usage, "--pid PID is needed");
-        if (optind != argc)
+        if (!o->pid && (o->leaks || optind == argc))
+                return option_misused("symbolize", usage, "--pid PID is needed, or a heap profile");
+        if (o->pid && optind != argc)
                 return option_misused("symbolize", usage, "too much: '%s'", argv[optind]);
         return -1;
+}
+
+static int symbolize_files(char **paths)
+{
+        char message[PATH_MAX + 100];
+        int status = 0;
+
+        for (; *paths; paths++) {
+                if (pprof_symbolize(*paths, message, sizeof message))
+                        continue;
+                say(stderr, "stook symbolize: %s\n", message);
+                status = STATUS_CANNOT;
+        }
+        return status;
 }
 
 int cmd_symbolize(int argc, char **argv)
@@ -241,10 +259,14 @@ int cmd_symbolize(int argc, char **argv)
                 return status;
         if (!symbols_are_built_in()) {
                 /* What asks for a report of misuse goes on without, and shares this stderr. */
-                if (o.leaks)
+                if (o.leaks || !o.pid)
                         fputs("stook symbolize: this stook was built without libdw (libdw-dev)\n",
                               stderr);
                 return STATUS_CANNOT;
+        }
+        if (!o.pid) {
+                alarm(0);
+                return symbolize_files(argv + optind);
         }
         o.request.symbols = symbols_of_process((pid_t)o.pid);
         if (!o.request.symbols) {

@@ -82,6 +82,16 @@ static const char *name_of(Dwarf_Die *function)
         return name ? name : dwarf_diename(function);
 }
 
+static const char *linkage_of(Dwarf_Die *function)
+{
+        Dwarf_Attribute attribute;
+        const char *name = dwarf_formstring(
+                dwarf_attr_integrate(function, DW_AT_linkage_name, &attribute));
+
+        return name ? name : dwarf_formstring(
+                dwarf_attr_integrate(function, DW_AT_MIPS_linkage_name, &attribute));
+}
+
 /* The file and line of the call that was inlined as @scope. */
 static void find_call(Dwarf_Die *unit, Dwarf_Die *scope, struct symbol *symbol)
 {
@@ -118,6 +128,7 @@ static int walk_scopes(Dwarf_Die *unit, Dwarf_Die *first, struct symbol *symbol,
                 if (!is_function(&scopes[i]))
                         continue;
                 symbol->function = name_of(&scopes[i]);
+                symbol->linkage = linkage_of(&scopes[i]);
                 symbol->is_inlined = dwarf_tag(&scopes[i]) == DW_TAG_inlined_subroutine;
                 each(symbol, data);
                 found++;
@@ -197,8 +208,23 @@ void symbols_find(struct symbols *symbols, uint64_t address, bool is_return,
                         return;
                 symbol.function = dwfl_module_addrinfo(module, at, &offset, &elf, NULL, NULL,
                                                        NULL);
+                symbol.linkage = symbol.function;
         }
         each(&symbol, data);
+}
+
+void symbols_build_id(struct symbols *symbols, uint64_t address, char id[129])
+{
+        Dwfl_Module *module = dwfl_addrmodule(symbols->dwfl, address);
+        const unsigned char *bits = NULL;
+        GElf_Addr where;
+        int bytes = 0;
+
+        if (module && dwfl_module_getelf(module, &where))
+                bytes = dwfl_module_build_id(module, &bits, &where);
+        for (int i = 0; i < bytes && i < 64; i++)
+                sprintf(id + 2 * i, "%02x", bits[i]);
+        id[bytes > 0 ? bytes < 64 ? 2 * bytes : 128 : 0] = '\0';
 }
 
 static bool defines_mark(Dwfl_Module *module)
@@ -260,6 +286,12 @@ void symbols_find(struct symbols *symbols, uint64_t address, bool is_return,
                   void (*each)(const struct symbol *symbol, void *data), void *data)
 {
         (void)symbols, (void)address, (void)is_return, (void)each, (void)data;
+}
+
+void symbols_build_id(struct symbols *symbols, uint64_t address, char id[129])
+{
+        (void)symbols, (void)address;
+        id[0] = '\0';
 }
 
 bool symbols_have_library(struct symbols *symbols, uint64_t address)

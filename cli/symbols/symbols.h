@@ -24,6 +24,7 @@ void symbols_release(struct symbols *symbols);
 /* One function at an address; several where functions were inlined, the innermost first. */
 struct symbol {
         const char *function;           /* NULL: not known */
+        const char *linkage;            /* its name for the linker; NULL: not known */
         const char *file;               /* NULL: not known; as the compiler was given it */
         int         line;
         const char *module;             /* NULL: no file is mapped there */
@@ -37,6 +38,11 @@ struct symbol {
  */
 void symbols_find(struct symbols *symbols, uint64_t address, bool is_return,
                   void (*each)(const struct symbol *symbol, void *data), void *data);
+
+/*
+ * The build id of the file that is there now for @address, in hexadecimal. "": not known.
+ */
+void symbols_build_id(struct symbols *symbols, uint64_t address, char id[129]);
 
 /* Does the module at @address have the library inside? A program does that links it statically. */
 bool symbols_have_library(struct symbols *symbols, uint64_t address);

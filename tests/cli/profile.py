@@ -3,15 +3,18 @@
 samples, for each of its stacks; it is written at the end, on a signal and by a call; forks, threads
 and handlers do not harm it; pprof's schema is kept to; damage is one line, and never a crash."""
 import gzip
+import json
 import os
 import random
+import re
+import shutil
 import signal
 import stat
 import subprocess
 import unittest
 import xml.etree.ElementTree
 
-from stook import BUILD, Compiled, DROP_IN, SHARED, STATIC, main, stook
+from stook import BUILD, Compiled, DROP_IN, SHARED, STATIC, STOOK, main, stook
 
 MIX = """
 #include <stdlib.h>
@@ -100,21 +103,21 @@ class Profile(Compiled):
                 self.near(kinds["inuse_space"][name], count * size, 0.15)
             else:
                 self.assertNotIn(name, kinds["inuse_space"])
-        top = stook("profile", "--top", "1", path)
-        self.assertRegex(top.stdout, r"(?s)^inuse_space: 2.\.. MiB, by samples of one in 2.0 KiB"
-                         r"\n\n1.\.. MiB, .* %\n        big ")
+        top = stook("profile", "--top", "1", "--type", "inuse_space", path)
+        self.assertRegex(top.stdout, r"(?s)^inuse_space: 2.\.. MiB \+- 1..\.. KiB, by samples of "
+                         r"one in 2.0 KiB\n\n1.\.. MiB \+- 0 B, .* %, 50 samples\n        big ")
 
     def test_nothing_in_use(self):
         """A program that frees everything: the command says what to look at."""
         program = self.compile("frees", """#include <stdlib.h>
             int main(void) { free(malloc(64 << 20)); return 0; }""")
         path = self.path("frees.pb")
-        for options, says in (("", "--type alloc_space shows"),
+        for options, says in (("", "--peak shows what was before"),
                               (",interval=1000000M", "no allocation was sampled")):
             stook("run", "--profile", path + options, "--", program)
-            done = stook("profile", path)
+            done = stook("profile", "--type", "inuse_space", path)
             self.assertEqual(done.returncode, 0)
-            self.assertTrue(done.stdout.startswith("inuse_space: 0, "))
+            self.assertRegex(done.stdout, r"^inuse_space: 0 B( \+- 0 B)?, ")
             self.assertIn(says, done.stderr)
         self.assertEqual(stook("profile", "--type", "alloc_space", path).stderr, done.stderr)
 
@@ -167,9 +170,11 @@ int main(void)
             if "main" not in self.folded(path, "inuse_objects"):
                 self.skipTest("stook was built without libdw")
             top = stook("profile", path).stdout
-            self.assertRegex(top, r"\n\n.* %\n        load .*:5\n        main .*:13\n")
+            self.assertRegex(top, r"\n\n.* %, 100 samples\n        load .*:5\n        main .*:13\n")
             folded = stook("profile", "--folded", path).stdout
             self.assertRegex(folded, r"^(.*;)?main;load \d+\n$")
+            self.assertEqual(stook("symbolize", path).stderr, "")
+            self.assertEqual(stook("profile", "--folded", path).stdout, folded)
 
     def test_beside_the_drop_in(self):
         """libstook.so, whose calls are the drop-in's then, does not write its empty profile."""
@@ -187,7 +192,7 @@ int main(void)
         done = stook("run", "--profile", path, "--", self.compile("beside", source, *SHARED))
         self.assertEqual((done.returncode, done.stderr), (0, ""))
         top = stook("profile", path).stdout
-        self.assertRegex(top, r"^inuse_space: (2\d|3\d)\.\d MiB, ")
+        self.assertRegex(top, r"^peak_space: (2\d|3\d)\.\d MiB \+- ")
 
     def test_schema(self):
         """Names of values, numbers of strings, locations and mappings that are there."""
@@ -264,7 +269,8 @@ int main(int argc, char **argv)
         self.assertEqual(sorted(n.split(".", 1)[1] for n in names), ["pb", "pb", "pb.1", "pb.2"])
         parent = os.path.join(folder, next(n for n in names if n.endswith("pb.1")))
         size = {end: sum(int(line.rsplit(" ", 1)[1]) for line in
-                         stook("profile", "--folded", parent[:-2] + end).stdout.splitlines())
+                         stook("profile", "--folded", "--type", "inuse_space",
+                               parent[:-2] + end).stdout.splitlines())
                 for end in ("", ".1", ".2")}
         self.assertEqual(size[".2"] - size[".1"], 100000)
         self.assertEqual(stook("profile", called).returncode, 0)
@@ -356,6 +362,408 @@ int main(void)
             self.skipTest("stook was built without libdw")
         self.near(width["big"], 1180 * 15e6 / 27.8e6, 0.15)
 
+    def exact(self, name, source, *flags, terms=""):
+        """A program in which every object is sampled; its profile."""
+        program = self.compile(name, source, "-g", "-rdynamic", *flags)
+        path = self.path(name + ".pb")
+        done = stook("run", "--profile", f"{path},interval=1{terms}", "--", program)
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        if "main" not in self.folded(path, "alloc_space"):
+            self.skipTest("stook was built without libdw")
+        return path
+
+    def test_peak_and_growth(self):
+        """What was there at the peak, and what has come since a mark, by stack. The peak counts by
+        64ths, so its last 1/64 may be missing."""
+        path = self.exact("peak", """
+#include <stdlib.h>
+#define KEEP __attribute__((noinline))
+int stook_profile_mark(void);
+KEEP void *table(void) { void *p = malloc(1 << 20); __asm__ volatile("" : "+r"(p)); return p; }
+KEEP void *page(void) { void *p = malloc(10000); __asm__ volatile("" : "+r"(p)); return p; }
+KEEP void *late(void) { void *p = malloc(5000); __asm__ volatile("" : "+r"(p)); return p; }
+int main(void)
+{
+        static void *p[100];
+        void *t = table();
+        for (int i = 0; i < 100; i++)
+                p[i] = page();
+        if (stook_profile_mark())
+                return 1;
+        free(t);
+        for (int i = 0; i < 50; i++)
+                free(p[i]);
+        for (int i = 0; i < 7; i++)
+                if (!late())
+                        return 1;
+        return 0;
+}""", "-L" + BUILD, "-lstook-malloc", "-Wl,-rpath," + BUILD)
+        peak, growth = self.folded(path, "peak_space"), self.folded(path, "growth_space")
+        self.assertEqual(peak["table"], 1 << 20)
+        self.assertLess(abs(peak["table"] + peak["page"] - (1 << 20) - 1000000), 35000)
+        self.assertNotIn("late", peak)
+        self.assertEqual(growth, {name: 35000 for name in growth})
+        self.assertIn("late", growth)
+        text = stook("profile", "--growth", "--top", "9", path).stdout
+        self.assertRegex(text, r"^growth_space: -1\.4 MiB \+- 0 B, .*; since a mark ")
+        self.assertRegex(text, r"\n-1\.0 MiB \+- 0 B, .*\n        table ")
+        self.assertRegex(text, r"\n-488\.3 KiB \+- 0 B, .*\n        page ")
+        self.assertRegex(stook("profile", path).stdout, r"^peak_space: [12]\.\d MiB \+- 0 B, .* "
+                         r"after the start\n\n1.0 MiB \+- 0 B, .*\n        table ")
+
+    def test_lifetimes(self):
+        """By pair of stacks; of what is in use, how old it is at least."""
+        path = self.exact("lives", """
+#include <pthread.h>
+#include <stdlib.h>
+#include <unistd.h>
+#define KEEP __attribute__((noinline))
+KEEP void *brief(void) { void *p = malloc(400); __asm__ volatile("" : "+r"(p)); return p; }
+KEEP void *longer(void) { void *p = malloc(300); __asm__ volatile("" : "+r"(p)); return p; }
+KEEP void done_with(void *p) { free(p); __asm__ volatile(""); }
+static void *longs[20];
+static void *other(void *x)
+{
+        for (int i = 0; i < 20; i++)
+                done_with(longs[i]);
+        return x;
+}
+int main(void)
+{
+        pthread_t thread;
+        for (int i = 0; i < 100; i++)
+                done_with(brief());
+        for (int i = 0; i < 20; i++)
+                longs[i] = longer();
+        usleep(400000);
+        pthread_create(&thread, 0, other, 0);
+        pthread_join(thread, 0);
+        return !brief();
+}""", "-pthread", terms=",lifetimes")
+        text = stook("profile", "--lifetimes", path).stdout
+        self.assertRegex(text, r"\n39\.1 KiB in 100 objects, 0 % freed by another thread, 100 "
+                         r"samples; they lived\n    .*\n    allocated by\n        brief (.*\n)*"
+                         r"    freed by\n        done_with ")
+        self.assertRegex(text, r"\n5\.9 KiB in 20 objects, 100 % freed by another thread, 20 "
+                         r"samples; they lived\n    from (268\.4|536\.9) ms 100 %\n"
+                         r"    allocated by\n"
+                         r"        longer ")
+        self.assertRegex(text, r"\n400 B in use; they have lived\n    ")
+        folded = stook("profile", "--lifetimes", "--folded", path).stdout
+        pairs = {}
+        for line in folded.splitlines():
+            stack, value = line.rsplit(" ", 1)
+            names = stack.split(";")
+            for end in "[freed by]", "[in use]":
+                if end in names:
+                    key = (names[names.index(end) - 1], end)
+                    pairs[key] = pairs.get(key, 0) + int(value)
+        self.assertEqual(pairs[("brief", "[freed by]")], 40000)
+        self.assertEqual(pairs[("longer", "[freed by]")], 6000)
+        self.assertEqual(pairs[("brief", "[in use]")], 400)
+        none = self.path("none.pb")
+        stook("run", "--profile", none, "--", "true")
+        done = stook("profile", "--lifetimes", none)
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("no lifetimes were kept", done.stderr)
+
+    def test_suspects(self):
+        """What grows all the time is one; what is freed again, and what came at once, is none."""
+        path = self.exact("leaks", """
+#include <stdlib.h>
+#include <unistd.h>
+#define KEEP __attribute__((noinline))
+KEEP void *leak(void) { void *p = malloc(400); __asm__ volatile("" : "+r"(p)); return p; }
+KEEP void *churn(void) { void *p = malloc(300); __asm__ volatile("" : "+r"(p)); return p; }
+KEEP void *once(void) { void *p = malloc(9999); __asm__ volatile("" : "+r"(p)); return p; }
+int main(void)
+{
+        if (!once())
+                return 1;
+        for (int i = 0; i < 200; i++) {
+                free(churn());
+                if (!leak())
+                        return 1;
+                usleep(5000);
+        }
+        return 0;
+}""")
+        text = stook("profile", "--suspects", path).stdout
+        self.assertRegex(text, r"^suspects: 1 stack of which more was allocated than freed in each "
+                         r"quarter of .*\n\n.* a minute \+- 0 B, 78\.1 KiB in use, 200 samples\n"
+                         r"        leak ")
+
+    def test_self_contained(self):
+        """The names are in the file, once `stook run` or `stook symbolize` has written them; then
+        the program may be gone. A program that has changed gives no wrong names."""
+        source = """
+#include <stdlib.h>
+__attribute__((noinline)) void *make(void)
+{
+        void *p = malloc(1000);
+        __asm__ volatile("" : "+r"(p));
+        return p;
+}
+int main(void) { return !make(); }"""
+        path = self.exact("kept", source)
+        program = self.path("kept")
+        os.unlink(program)
+        self.assertIn("make", self.folded(path, "alloc_space"))
+        self.assertRegex(stook("profile", path).stdout, r"\n        make .*:5\n        main .*:9\n")
+        raw = self.path("raw.pb")
+        program = self.compile("kept", source, "-g", "-rdynamic")
+        env = {"LD_PRELOAD": DROP_IN, "STOOK_PROFILE": raw + ",interval=1"}
+        subprocess.run([program], env=env, check=True)
+        with open(raw, "rb") as f:
+            before = f.read()
+        other = self.compile("kept", source.replace("1000", "2000").replace("make", "other"),
+                             "-g", "-rdynamic")
+        self.assertEqual(other, program)
+        done = stook("profile", "--folded", raw)
+        self.assertRegex(done.stdout, r"kept\+0x[0-9a-f]+ 1000\n")
+        self.assertIn("is another file than the program had", done.stderr)
+        self.compile("kept", source, "-g", "-rdynamic")
+        self.assertEqual(stook("symbolize", raw).returncode, 0)
+        with open(raw, "rb") as f:
+            self.assertNotEqual(f.read(), before)
+        os.unlink(program)
+        self.assertIn("make", self.folded(raw, "alloc_space"))
+        done = stook("symbolize", self.path("nothing"), raw)
+        self.assertEqual(done.returncode, 2)
+        self.assertTrue(done.stderr.startswith("stook symbolize: "), done.stderr)
+
+    def test_closed_file(self):
+        """A file that was closed keeps its names, also where another one lies in its place."""
+        for name in "first", "second":
+            self.compile(name + ".so", f"""
+#include <stdlib.h>
+void *make_{name}(void) {{ void *p = malloc(1000); __asm__ volatile("" : "+r"(p)); return p; }}
+""", "-g", "-shared", "-fPIC")
+        path = self.exact("closes", f"""
+#include <dlfcn.h>
+#include <stdlib.h>
+__attribute__((noinline)) static int use(const char *file, const char *name)
+{{
+        void *library = dlopen(file, RTLD_NOW);
+        void *(*make)(void) = library ? (void *(*)(void))dlsym(library, name) : NULL;
+        int failed = !make || !make();
+        if (library)
+                dlclose(library);
+        return failed;
+}}
+int main(void)
+{{
+        return use("{self.path("first.so")}", "make_first") ||
+               use("{self.path("second.so")}", "make_second");
+}}""", "-ldl")
+        sums = self.folded(path, "inuse_space")
+        if "make_first" not in sums and not sums.get("make_second"):
+            self.skipTest("this C library does not tell which file is where")
+        self.assertEqual((sums["make_first"], sums["make_second"]), (1000, 1000))
+
+    def test_names_of_a_jit(self):
+        """Code without a file is named by /tmp/perf-PID.map."""
+        if os.uname().machine != "x86_64":
+            self.skipTest("the code is x86-64's")
+        path = self.exact("jit", """
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+int main(void)
+{
+        /* sub $8,%rsp; movabs $malloc,%rax; mov $1000,%edi; call *%rax; add $8,%rsp; ret */
+        unsigned char code[] = { 0x48, 0x83, 0xec, 8, 0x48, 0xb8, 0, 0, 0, 0, 0, 0, 0, 0, 0xbf,
+                                 0xe8, 3, 0, 0, 0xff, 0xd0, 0x48, 0x83, 0xc4, 8, 0xc3 };
+        void *(*to)(size_t) = malloc;
+        unsigned char *page = mmap(0, 4096, PROT_READ | PROT_WRITE | PROT_EXEC,
+                                   MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        char name[100];
+        FILE *map;
+        memcpy(code + 6, &to, 8);
+        memcpy(page, code, sizeof code);
+        snprintf(name, sizeof name, "/tmp/perf-%d.map", (int)getpid());
+        map = fopen(name, "w");
+        fprintf(map, "%lx %zx old\\n%lx %zx LazyCompile:*render app.js:7\\n", (long)page,
+                sizeof code, (long)page, sizeof code);
+        fclose(map);
+        return !((void *(*)(void))page)();
+}""")
+        for name in os.listdir("/tmp"):
+            if re.fullmatch(r"perf-\d+\.map", name):
+                with open("/tmp/" + name, encoding="utf-8", errors="replace") as f:
+                    if "LazyCompile:*render app.js:7" in f.read():
+                        os.unlink("/tmp/" + name)
+        self.assertEqual(self.folded(path, "inuse_space")["LazyCompile:*render app.js:7"], 1000)
+
+    def test_deep_stacks(self):
+        """128 calls, then [outer calls]."""
+        path = self.exact("deep", """
+#include <stdlib.h>
+__attribute__((noinline)) void *deep(int n)
+{
+        void *p = n ? deep(n - 1) : malloc(1000);
+        __asm__ volatile("" : "+r"(p));
+        return p;
+}
+int main(void) { return !deep(90) || !deep(300); }""")
+        lines = stook("profile", "--folded", path).stdout.splitlines()
+        depths = sorted(line.rsplit(" ", 1)[0].split(";").count("deep") for line in lines
+                        if "deep" in line)
+        self.assertEqual(depths, [91, 128])
+        self.assertEqual(sum("[outer calls]" in line for line in lines), 1)
+
+    def test_demangled(self):
+        """C++ by libstdc++'s demangler, Rust's newer names by ours."""
+        names = {
+            "_ZN5store5Index6insertEi": "store::Index::insert(int)",
+            "_ZN4core3fmt5write17h0123456789abcdefE": "core::fmt::write",
+            "_RNvNtCs1234_7mycrate3foo3bar": "mycrate::foo::bar",
+            "_RNvMNtCs1234_7mycrate3fooNtB2_5Store3get": "<mycrate::foo::Store>::get",
+            "_RINvNtC3std3mem8align_ofdE": "std::mem::align_of<f64>",
+            "_RNCNvC7mycrate4main0": "mycrate::main::{closure}",
+            "_RNvXs_C7mycrateNtB4_3FooNtB4_3Bar3baz": "<mycrate::Foo as mycrate::Bar>::baz",
+            "_RIC3fooRNtC3std3StrTlmEAhj10_E": "foo<&std::Str, (i32, u32), [u8; _]>",
+            "_Rbroken": "_Rbroken", "_RNvB_1a": "_RNvB_1a",
+        }
+        source = "#include <stdlib.h>\n"
+        for i, name in enumerate(names):
+            source += f"""void *f{i}(void) __asm__("{name}");
+__attribute__((noinline)) void *f{i}(void)
+{{ void *p = malloc({1000 + i}); __asm__ volatile("" : "+r"(p)); return p; }}
+"""
+        source += "int main(void) { return " + " || ".join(f"!f{i}()" for i in range(len(names)))
+        program = self.compile("names", source + "; }", "-rdynamic")
+        path = self.path("names.pb")
+        done = stook("run", "--profile", path + ",interval=1", "--", program)
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        sums = self.folded(path, "inuse_space")
+        if "main" not in sums:
+            self.skipTest("stook was built without libdw")
+        if "store::Index::insert(int)" not in sums:
+            del names["_ZN5store5Index6insertEi"]
+            del names["_ZN4core3fmt5write17h0123456789abcdefE"]
+        for name in names.values():
+            self.assertIn(name.replace(";", ":"), sums)
+
+    def test_of_a_process(self):
+        """What a running process has now, read from outside; and what it may have not."""
+        program = self.compile("waits", """
+#include <stdio.h>
+#include <stdlib.h>
+__attribute__((noinline)) void *make(void)
+{
+        void *p = malloc(100000);
+        __asm__ volatile("" : "+r"(p));
+        return p;
+}
+int main(void)
+{
+        for (int i = 0; i < 10; i++)
+                if (!make())
+                        return 1;
+        free(make());
+        puts("made");
+        fflush(stdout);
+        return getchar() != '\\n';
+}""", "-g", "-rdynamic")
+        path = self.path("waits.pb")
+        env = {"LD_PRELOAD": DROP_IN, "STOOK_PROFILE": path + ",interval=1,lifetimes"}
+        with subprocess.Popen([program], env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                              text=True) as process:
+            process.stdout.readline()
+            pid = str(process.pid)
+            live = self.folded(pid, "inuse_space")
+            top = stook("profile", pid).stdout
+            lives = stook("profile", "--lifetimes", pid).stdout
+            page = stook("profile", "--html", pid).stdout
+            named = subprocess.run([STOOK, "profile", "--pprof", pid], stdout=subprocess.PIPE,
+                                   check=True).stdout
+            process.communicate("\n")
+        if "main" not in live:
+            self.skipTest("stook was built without libdw")
+        self.assertEqual(live["make"], 1000000)
+        self.assertRegex(top, r"^peak_space: 1\.\d MiB ")
+        self.assertIn("    allocated by\n        make ", lives)
+        self.assertIn("malloc-", {cache["name"][:7] for cache in self.data_of(page)["caches"]})
+        copy = self.path("copy.pb")
+        with open(copy, "wb") as f:
+            f.write(named)
+        self.assertEqual(self.folded(copy, "inuse_space")["make"], live["make"])
+        self.assertEqual(self.folded(path, "inuse_space")["make"], 1000000)
+        with subprocess.Popen(["cat"], env={"LD_PRELOAD": DROP_IN}, stdin=subprocess.PIPE,
+                              stdout=subprocess.PIPE) as process:
+            process.stdin.write(b"x")
+            process.stdin.flush()
+            process.stdout.read(1)
+            done = stook("profile", str(process.pid))
+            self.assertEqual(done.returncode, 2)
+            self.assertRegex(done.stderr, r"^stook profile: process \d+ has no heap profile: ")
+            process.communicate()
+        self.assertNotEqual(stook("profile", "999999999").returncode, 0)
+
+    def data_of(self, page):
+        """The profile in a page."""
+        text = re.search(r'(?s)<script type="application/json" id="data">(.*?)</script>', page)
+        return json.loads(text.group(1))
+
+    def test_page(self):
+        """A page has what the text has, no name can end its data, and it needs nothing from
+        elsewhere."""
+        path = self.exact("page", """
+#include <stdlib.h>
+void *f(void) __asm__("_RINvC1a3<g>NtC1b9</script>E");
+__attribute__((noinline)) void *f(void)
+{ void *p = malloc(1234); __asm__ volatile("" : "+r"(p)); return p; }
+int main(void) { return !f(); }""", terms=",lifetimes")
+        page = stook("profile", "--html", path).stdout
+        self.assertEqual(page.count("</script>"), 2)
+        self.assertIsNone(re.search(r'(src|href)\s*=\s*"(?!data:)', page))
+        self.assertEqual(re.findall(r"https?://[^\"]*", page), ["http://www.w3.org/2000/svg"])
+        data = self.data_of(page)
+        self.assertEqual([t["name"] for t in data["types"]][4:6], ["peak_objects", "peak_space"])
+        sums = self.folded(path, "inuse_space")
+        named = {}
+        for stack in data["stacks"]:
+            for name in {data["functions"][f][0] for f in stack["stack"]}:
+                named[name] = named.get(name, 0) + stack["values"][3]
+        self.assertEqual({k: v for k, v in named.items() if v}, sums)
+        self.assertTrue(data["lifetimes"])
+        self.assertNotIn("caches", data)
+
+    def test_real_pprof(self):
+        """pprof itself reads what the library writes, and what the command writes."""
+        tool = [shutil.which("pprof")] if shutil.which("pprof") else ["go", "tool", "pprof"]
+        env = {**os.environ, "PPROF_BINARY_PATH": self.folder, "GOFLAGS": "-mod=mod"}
+        try:
+            done = subprocess.run([*tool, "-help"], capture_output=True, env=env, timeout=240)
+        except (OSError, subprocess.TimeoutExpired):
+            self.skipTest("there is no pprof")
+        if b"pprof" not in done.stdout + done.stderr:
+            self.skipTest("there is no pprof")
+        program = self.compile("mix", MIX, "-g", "-rdynamic")
+        path = self.path("real.pb")
+        stook("run", "--profile", path + ",interval=2K,lifetimes", "--", program)
+        if "main" not in self.folded(path, "alloc_space"):
+            self.skipTest("stook was built without libdw")
+        os.unlink(program)                      # the names are in the file
+        for kind, function in (("peak_space", "big"), ("inuse_objects", "small"),
+                               ("alloc_space", "churn"), ("growth_space", "middle")):
+            done = subprocess.run([*tool, "-top", "-unit=B", f"-sample_index={kind}", path],
+                                  capture_output=True, text=True, env=env)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertRegex(done.stdout, rf"(?m)^Type: {kind}$")
+            row = re.search(rf"(?m)^ *(\S+) .* {function}$", done.stdout)
+            self.near(float(row.group(1).rstrip("B")), self.folded(path, kind)[function], 0.01)
+        lives = self.path("lives.pb")
+        with open(lives, "wb") as f:
+            subprocess.run([STOOK, "profile", "--lifetimes", "--pprof", path], stdout=f,
+                           check=True)
+        done = subprocess.run([*tool, "-tags", lives], capture_output=True, text=True, env=env)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("lifetime_ns", done.stdout)
+
     def test_refused(self):
         for value in ("", ",interval=1", "x,interval=0", "x,interval=1Q", "x,speed=1",
                       "x,signal=65", "x,signal=1,"):
@@ -377,7 +785,9 @@ int main(void)
             self.assertEqual(done.returncode, 2 if says else 0)
             self.assertTrue(done.stderr.startswith("stook run: " + says if says else ""))
         for args, says in (([], "one heap profile is wanted"), (["-x"], "no option '-x'"),
-                           (["--svg", "--folded", "x"], "--folded or --svg, not both"),
+                           (["--svg", "--folded", "x"], "one of --folded, --svg, --html and"),
+                           (["--peak", "--growth", "x"], "one of --type, --peak, --growth, "),
+                           (["--suspects", "--svg", "x"], "--suspects is text"),
                            (["--top", "0", "x"], "--top takes a number"),
                            (["/nonexistent"], "/nonexistent: No such file"),
                            (["/dev/null"], "/dev/null: not a regular file")):
