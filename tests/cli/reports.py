@@ -622,14 +622,16 @@ class Symbolize(Compiled):
             self.assertEqual((done.returncode, done.stderr), (0, ""), line)
 
     def test_refused(self):
-        for args, says in (((), "--pid PID is needed"), (("--pid",), "--pid needs a value"),
+        for args, says in (((), "--pid PID is needed, or a heap profile"),
+                           (("--pid",), "--pid needs a value"),
                            (("--walk",), "no option '--walk'"),
                            (("--leaks=1",), "--leaks=1: this option takes no value"),
                            (("--pid", "1", "2"), "too much: '2'")):
             done = stook("symbolize", *args)
             self.assertEqual((done.returncode, done.stdout), (2, ""), args)
             self.assertEqual(done.stderr, f"stook symbolize: {says}\n"
-                             "usage: stook symbolize --pid PID <ADDRESSES\n")
+                             "usage: stook symbolize --pid PID <ADDRESSES\n"
+                             "       stook symbolize FILE...\n")
         for number in ("x", "", "0", "-3", "+3", " 3", "3x", "4294967297", "9" * 20):
             done = stook("symbolize", "--pid", number)
             self.assertEqual((done.returncode, done.stdout), (2, ""), number)
