@@ -12,6 +12,7 @@
 #include <stook/group.h>
 #include <stook/heap.h>
 #include <stook/stats.h>
+#include <stook/sampling.h>
 #include <stook/debug.h>
 #include <stook/control.h>
 #include <stook/options.h>

@@ -2,11 +2,13 @@
  * Purpose: the word of a sheaf. One store commits an operation, and counts it: objects, and pops up
  * to a mark, at which the pops of all hot paths miss (<stook/layout.h>).
  *
- *   59..32 base | 31 MARK | 30..16 count | 15..0 size
+ *   63 SAMPLE | 62..60 session | 59..32 base | 31 MARK | 30..16 count | 15..0 size
  *
  * A pop adds 0xffff, so count goes up to MARK, and a marked sheaf is popped by nobody until it has
  * a new count. Who gives it one: on a slot the call whose pop missed, by a section
  * (slot/slot_trip.c); elsewhere the sole owner, by a store.
+ * SAMPLE: the pop at the mark is a sample of the session (slot/slot_trip.h). Without it the mark
+ * says only that the count has come to its end.
  * Invariants:
  *  I1 pops so far = base + (MARK, count), modulo 1 << 28. So a new count moves pops into base, or
  *     out of it.
@@ -30,6 +32,9 @@
 #define STOOK_WORD_BASE_SHIFT 32
 #define STOOK_WORD_BASE ((UINT64_C(1) << 28) - 1)
 #define STOOK_WORD_FOLD (UINT64_C(1) << 27)                             /* I2 */
+#define STOOK_WORD_SAMPLE (UINT64_C(1) << 63)
+#define STOOK_WORD_SESSION_SHIFT 60
+#define STOOK_WORD_SESSION (UINT64_C(7) << STOOK_WORD_SESSION_SHIFT)
 
 STOOK_INLINE uint64_t stook_word_pops(uint64_t word)
 {
@@ -54,7 +59,17 @@ STOOK_INLINE bool stook_word_folds(uint64_t word)
         return stook_word_pops(word) >= STOOK_WORD_FOLD;
 }
 
-/* The same word, without what folds, and marked after @pops more, 1 to STOOK_WORD_COUNTS. */
+/* The same word, marked after @pops more. */
+STOOK_INLINE uint64_t stook_word_set_left(uint64_t word, unsigned pops)
+{
+        uint64_t count = STOOK_WORD_COUNTS - pops;
+        uint64_t base = (stook_word_pops(word) - count) & STOOK_WORD_BASE;
+
+        return (word & (STOOK_WORD_SAMPLE | STOOK_WORD_SESSION | 0xffff)) |
+               base << STOOK_WORD_BASE_SHIFT | count << STOOK_WORD_COUNT_SHIFT;
+}
+
+/* The same word, without what folds, of no session, and marked after @pops more, 0 to _COUNTS. */
 STOOK_INLINE uint64_t stook_word_rearmed(uint64_t word, unsigned pops)
 {
         uint64_t count = STOOK_WORD_COUNTS - pops;

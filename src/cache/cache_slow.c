@@ -6,6 +6,7 @@
 
 #include "home/home.h"
 #include "os/os.h"
+#include "slot/slot_trip.h"
 
 /* ---- the edges ---- */
 
@@ -79,6 +80,7 @@ static size_t alloc_from_slabs(struct stook_cache *cache, size_t n, void **objec
 
         if (STOOK_LIKELY(got == n)) {
                 stook_count(&cache->counters, STOOK_STAT_alloc_slowpath, n);
+                stook_slot_sample_from_slabs(&cache->front, n);
                 return n;
         }
         /* These objects are not counted as allocated yet, because no user had them. */
@@ -114,7 +116,7 @@ STOOK_INLINE size_t alloc_below(struct stook_cache *cache, size_t n, void **obje
                 else if (n > 1)
                         got = alloc_from_slabs(cache, n, objects);
                 else
-                        got = (objects[0] = stook_slot_get(&cache->front)) != NULL;
+                        got = (objects[0] = stook_slot_get(&cache->front, true)) != NULL;
                 stook_slow_end(*how);
                 if (STOOK_UNLIKELY(got < n) && cache->slabs.run_asks)
                         got += stook_limit_duties.memory(cache, n - got, objects + got, *how);
@@ -133,7 +135,10 @@ void *stook_alloc_plain(struct stook_cache *cache, uint64_t how)
 
         if (STOOK_LIKELY(!(how & (STOOK_HOW_NODE | STOOK_HOW_NOLOCK)))) {
                 stook_gate_check();
-                object = stook_slot_get(&cache->front);
+                /* Malloc's calls say a size while there are samples, which may be spans. */
+                object = stook_slot_get(&cache->front, !stook_how_has_size(how));
+                if (STOOK_UNLIKELY(object == STOOK_SLOT_SAMPLE))
+                        object = stook_sample_duties.take(cache, how);
         }
         if (STOOK_UNLIKELY(!object))
                 alloc_below(cache, 1, &object, &how);   /* none: NULL */

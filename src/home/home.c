@@ -16,12 +16,21 @@
 #include "home/home.h"
 #include "pages/pagemap.h"
 #include "slab/slab.h"
+#include "slot/slot_trip.h"
 
 /*
  * Others may pop what was looked at, or a signal abort the pop. And so many in the way go home at
  * once: arbitrary.
  */
 #define LOOKS_MAX 4
+
+/* pop_if passes marks, so the mark is asked for before. Not inlined: for the depth of the stack. */
+static STOOK_NOINLINE void *pop_top(struct stook_front *front, void *top)
+{
+        if (stook_slot_trip(front, true) == STOOK_TRIP_SAMPLE)
+                stook_sample_duties.in_place(front);
+        return stook_slot_ops()->pop_if(front->offset, top);
+}
 
 /*
  * Of the current slot's sheaves. NULL: the top object is of another node and may stay there, for
@@ -30,14 +39,11 @@
 static void *pop_of_node(struct stook_front *front, unsigned node, unsigned here)
 {
         for (unsigned looks = 0; looks < LOOKS_MAX; looks++) {
-                const struct stook_section_ops *ops = stook_slot_ops();
-                void *top = ops->peek(front->offset);
+                void *top = stook_slot_ops()->peek(front->offset);
 
                 if (top && stook_address_node((uintptr_t)top) != node && here != node)
                         return NULL;
-                if (top)
-                        stook_slot_trip(front); /* pop_if passes marks */
-                top = top ? ops->pop_if(front->offset, top) : stook_slot_get_any(front);
+                top = top ? pop_top(front, top) : stook_slot_get_any(front, true);
                 if (top && stook_address_node((uintptr_t)top) == node)
                         return top;
                 if (top)
@@ -61,6 +67,7 @@ static STOOK_NOINLINE void *alloc_of_home(struct stook_front *front, unsigned ho
         if (!stook_slab_fill(front->barns->slabs, home, 1, &object, STOOK_FILL_THISNODE))
                 return NULL;
         stook_count(front->barns->slabs->counters, STOOK_STAT_alloc_slowpath, 1);
+        stook_slot_sample_from_slabs(front, 1);
         return object;
 }
 
@@ -72,7 +79,7 @@ void *stook_home_get(struct stook_front *front, unsigned node, bool this_node)
         if (this_node && home != node)
                 return NULL;
         object = alloc_of_home(front, home);
-        return object || this_node ? object : stook_slot_get_any(front);
+        return object || this_node ? object : stook_slot_get_any(front, true);
 }
 
 /* ---- STOOK_STRICT_NUMA ---- */

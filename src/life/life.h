@@ -36,6 +36,13 @@ void stook_options_start_group(void);
 /* ---- observe.c: what observes the heap from inside, if the environment asks for it ---- */
 /* After the options were read, before the first cache is made. */
 void stook_observe_start(void);
+/* Digits, and K or M behind them. Moves *@text behind it. 0: no such number. */
+uint64_t stook_observe_number(const char **text);
+/* The heap profile; a failure is said on standard error. */
+void stook_observe_write(const char *path);
+
+/* ---- sampling.c: likewise ---- */
+void stook_sampling_begin(void);
 
 /* ---- fork.c ---- */
 /* Maps the page that says "forked". False: no memory. */

@@ -33,8 +33,7 @@ static char profile_path[PATH_BYTES] STOOK_MOSTLY_UNUSED;       /* const after s
 
 /* ---- STOOK_PROFILE ---- */
 
-/* Digits, and K or M behind them. Moves *@text behind it. 0: no such number. */
-static uint64_t number(const char **text)
+uint64_t stook_observe_number(const char **text)
 {
         uint64_t n = 0;
 
@@ -63,7 +62,7 @@ static bool read_terms(const char *text)
                         profile.lifetimes = true;
                         continue;
                 }
-                if (!to || !(*to = number(&text)) || signal > 64)
+                if (!to || !(*to = stook_observe_number(&text)) || signal > 64)
                         return false;
                 if (to == &signal)
                         profile.signal = (int)signal;
@@ -87,7 +86,7 @@ static bool read_profile(const char *value)
 
 /* ---- writing ---- */
 
-static void write_profile(const char *path)
+void stook_observe_write(const char *path)
 {
         char text[PATH_BYTES + 100];
         int error = stook_profile_write_to(path);
@@ -96,7 +95,7 @@ static void write_profile(const char *path)
         if (!error)
                 return;
         n = stook_report_format(text, sizeof text,
-                                "stook: STOOK_PROFILE: %s: no heap profile: %s\n", path,
+                                "stook: %s: no heap profile: %s\n", path,
                                 stook_file_error_words(-error));
         stook_os_write(text, n);
         stook_report_note(STOOK_NOTE_CUT);
@@ -110,7 +109,7 @@ static void write_next(int number_of_signal)
         (void)number_of_signal;
         stook_report_format(path, sizeof path, "%s.%u", profile_path,
                             (uint64_t)__atomic_add_fetch(&profile.written, 1, __ATOMIC_RELAXED));
-        write_profile(path);
+        stook_observe_write(path);
 }
 
 STOOK_API int stook_profile_write(const char *path)
@@ -139,6 +138,7 @@ void stook_observe_start(void)
         /* A copy that is not used would write its empty profile over the other one's. */
         if (!stook_self_is_programs())
                 return;
+        stook_sampling_begin();
         if (record && stook_record_start(record))
                 stook_cache_options.watch |= STOOK_WATCH_RECORD;
         if (!value || !read_profile(value))
@@ -168,5 +168,5 @@ __attribute__((destructor)) static void end(void)
 {
         stook_record_end();
         if (stook_profile_interval() && profile_path[0])
-                write_profile(profile_path);
+                stook_observe_write(profile_path);
 }

@@ -17,6 +17,7 @@
 #include "pages/purge.h"
 #include "home/home.h"
 #include "process/checker.h"
+#include "slot/slot_trip.h"
 #include "stat/counter.h"
 
 /*
@@ -161,6 +162,25 @@ void stook_large_begin(struct stook_span *span, size_t size)
         stook_stats_page_tick();
 }
 
+static void large_sample(struct stook_span *span, size_t size)
+{
+        if (STOOK_UNLIKELY(__atomic_load_n(&stook_sampling.session, __ATOMIC_RELAXED)))
+                stook_sample_duties.large(span, size);
+}
+
+static void large_end_sample(struct stook_span *span)
+{
+        if (STOOK_UNLIKELY(span->use.sample != NULL))
+                stook_sample_duties.end(span);
+}
+
+/* To a sampler growth is a free and an allocation. */
+static void large_sample_again(struct stook_span *span, size_t size)
+{
+        large_end_sample(span);
+        large_sample(span, size);
+}
+
 static void *large_alloc(size_t align, size_t size, uint64_t how)
 {
         struct stook_span *span;
@@ -175,6 +195,7 @@ static void *large_alloc(size_t align, size_t size, uint64_t how)
         else if (!stook_span_is_zero(span))
                 memset((void *)span->start, 0, size);
         stook_large_begin(span, size);
+        large_sample(span, size);
         return (void *)span->start;
 }
 
@@ -202,6 +223,7 @@ void stook_large_give(struct stook_span *span, uint64_t how)
 {
         STOOK_PROBE2(large_free, (void *)span->start, span->bytes);
         stook_slow_begin(how);
+        large_end_sample(span);
         stook_large_leave_heap(span);
         large_uncharge(span, span->bytes);
         large_give_span(span);
@@ -245,12 +267,15 @@ static size_t large_padded(size_t size, size_t share)
  */
 static void *large_grow(struct stook_span *span, size_t size, bool exact)
 {
+        struct stook_sample *sample = span->use.sample;
         uint16_t group = span->use.group;
         size_t padded = exact ? size : large_padded(size, GROWTH_SHARE);
         struct stook_span *moved;
 
-        if (stook_span_resize(span, padded) || (padded != size && stook_span_resize(span, size)))
+        if (stook_span_resize(span, padded) || (padded != size && stook_span_resize(span, size))) {
+                large_sample_again(span, size);
                 return (void *)span->start;
+        }
         padded = exact ? size : large_padded(size, MOVED_SHARE);
         moved = stook_span_move(span, padded);
         if (!moved && padded != size)
@@ -258,6 +283,8 @@ static void *large_grow(struct stook_span *span, size_t size, bool exact)
         if (STOOK_UNLIKELY(!moved))
                 return NULL;
         moved->use.group = group;
+        moved->use.sample = sample;
+        large_sample_again(moved, size);
         large_set_kind(moved, STOOK_SPAN_LARGE);
         return (void *)moved->start;
 }

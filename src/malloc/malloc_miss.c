@@ -21,6 +21,7 @@
 #include "malloc/malloc.h"
 #include "os/os.h"
 #include "slot/slot_hot.h"
+#include "slot/slot_trip.h"
 
 /* Before the start it is not known which classes are watched. The watch starts the library. */
 bool stook_malloc_is_watched = true;
@@ -124,6 +125,9 @@ void *stook_malloc_slow(size_t size, uint64_t how)
                 return stook_watch_duties.malloc(size, group, how);
         if (STOOK_UNLIKELY(group != 0))
                 return stook_malloc_charged(size, group, how);
+        if (STOOK_UNLIKELY(__atomic_load_n(&stook_sampling.session, __ATOMIC_RELAXED)) &&
+            !stook_how_has_size(how))
+                how = stook_how_with_size(how, size);
         return stook_malloc_class_object(stook_class_for(size), how);
 }
 
@@ -178,7 +182,8 @@ void *stook_malloc_aligned(size_t align, size_t size, uint64_t how)
 {
         size_t rounded;
 
-        if (STOOK_UNLIKELY(stook_malloc_is_watched) && size <= STOOK_CLASS_MAX)
+        if (STOOK_UNLIKELY(stook_malloc_is_watched || stook_sampling.session) &&
+            size <= STOOK_CLASS_MAX)
                 how = stook_how_with_size(how, size);
         if (align <= 16)
                 return stook_malloc_slow(size, how);

@@ -58,6 +58,7 @@ enum stook_span_state {
 
 struct stook_rcu;
 struct stook_heap;
+struct stook_sample;
 
 #define STOOK_SPAN_USE_BYTES  32
 #define STOOK_SPAN_SLAB_BYTES 48
@@ -79,6 +80,7 @@ union stook_span_use {
                 uint8_t  wiped;
                 /* Atomic: the heap of the object; NULL: none. */
                 struct stook_heap *heap;
+                struct stook_sample *sample;    /* what is known of it as a sample; NULL: none */
         };
         /*
          * It was a slab of a type-stable cache and waits for readers (rcu/rcu_submit.c): by which

@@ -32,7 +32,7 @@
 #include "os/os.h"
 #include "pages/pagemap.h"
 #include "report/report.h"
-#include "slot/slot.h"
+#include "slot/slot_trip.h"
 
 #define NODE stook_slot_node()
 
@@ -156,6 +156,7 @@ static struct stook_sheaf *borrow(struct stook_cache *cache, size_t n, unsigned 
                 return NULL;
         }
         stook_count(&cache->counters, how, 1);
+        stook_sheaf_arm(&cache->front, sheaf);
         stook_sheaf_lend(sheaf, loan_terms(cache, flags));
         return sheaf;
 }
@@ -332,8 +333,9 @@ STOOK_API void *stook_sheaf_alloc(struct stook_cache *cache, struct stook_sheaf 
 
         if (STOOK_UNLIKELY(!size))
                 return NULL;
-        if (STOOK_UNLIKELY(stook_word_is_marked(word))) {
-                stook_sheaf_trip(sheaf, &cache->counters);
+        while (STOOK_UNLIKELY(stook_word_is_marked(word))) {
+                if (stook_sheaf_trip(&cache->front, sheaf))
+                        stook_sample_duties.in_place(&cache->front);
                 word = sheaf->word;
         }
         object = sheaf->objects[size - 1];

@@ -5,6 +5,7 @@
  * draws a point for itself alone: because points are independent, it is sampled with the right
  * probability, and what it took off the stripe does not matter.
  */
+#include "base/chance.h"
 #include "os/os.h"
 #include "process/process.h"
 #include "profile/profile.h"
@@ -13,47 +14,10 @@
 struct stook_profile_stripe stook_profile_stripes[STOOK_PROFILE_STRIPES] STOOK_MOSTLY_UNUSED;
 static uint64_t interval;               /* const after the start */
 
-/* ---- numbers, without libm ---- */
-
-/* The natural logarithm of @x from 0 (excluded) to 1. Its error is below 1e-12. */
-static double logarithm(double x)
-{
-        double power = 0, s, square, sum = 0;
-
-        for (; x < 0.70710678118654752; x *= 2)
-                power++;
-        s = (x - 1) / (x + 1);
-        square = s * s;
-        for (int n = 15; n > 0; n -= 2)
-                sum = sum * square + 1.0 / n;
-        return 2 * s * sum - power * 0.69314718055994531;
-}
-
-/* 1 - exp(-@x), exact for small @x, too. */
-static double share_of(double x)
-{
-        unsigned halved = 0;
-        double sum = 0, term;
-
-        if (x > 40)
-                return 1;
-        for (; x > 0.25; x /= 2)
-                halved++;
-        term = x;
-        for (int n = 2; n < 12; n++) {
-                sum += term;
-                term *= -x / n;
-        }
-        for (; halved; halved--)
-                sum *= 2 - sum;
-        return sum;
-}
-
 /* Bytes to the next point, at least 1. */
 static int64_t draw(void)
 {
-        double uniform = ((double)(stook_os_random() >> 11) + 1) * 0x1p-53;
-        double bytes = -logarithm(uniform) * (double)interval;
+        double bytes = stook_chance_exponential(stook_os_random()) * (double)interval;
 
         return bytes < 0x1p62 ? (int64_t)bytes + 1 : INT64_C(1) << 62;
 }
@@ -73,7 +37,7 @@ bool stook_profile_start(uint64_t bytes, bool lifetimes)
 static void count(const void *object, size_t bytes)
 {
         struct stook_profile_life life = {
-                .weight = 1 / share_of((double)bytes / (double)interval),
+                .weight = 1 / stook_chance_share((double)bytes / (double)interval),
                 .bytes = bytes,
                 .born = stook_os_clock_ns(),
                 .stack = stook_stack_deep(2),

@@ -181,9 +181,12 @@ STOOK_INLINE void stook_slot_dispose(struct stook_front *front, int or_here,
  * ---- slot_get.c, slot_put.c: the miss of one object. It is complete: what slot and barn do not
  * have, or do not take, is the slabs'. After the gate's check. ----
  */
-void  *stook_slot_get(struct stook_front *front);       /* NULL: no memory */
+/* NULL: no memory. @in_place: a sample is the object itself, and never STOOK_SLOT_SAMPLE. */
+void  *stook_slot_get(struct stook_front *front, bool in_place);
+/* This call is a sample (slot_trip.h): it gets its object in another way. */
+#define STOOK_SLOT_SAMPLE ((void *)2)
 /* The same from whatever node, though the task's policy may say otherwise (STOOK_STRICT_NUMA). */
-void  *stook_slot_get_any(struct stook_front *front);
+void  *stook_slot_get_any(struct stook_front *front, bool in_place);
 /* Never fails. A double free noticed is reported by @on_double and the object left alone. */
 void   stook_slot_put(struct stook_front *front, void *object,
                       void (*on_double)(struct stook_front *, void *));
@@ -193,15 +196,6 @@ void   stook_slot_put(struct stook_front *front, void *object,
 size_t stook_slot_alloc_bulk(struct stook_front *front, size_t n, void **objects);
 /* As many as the slot and its barn take, up to n. */
 size_t stook_slot_free_bulk(struct stook_front *front, size_t n, void **objects);
-
-/* ---- slot_trip.c ---- */
-/*
- * A pop missed, and main has objects. True: it was marked, and has a new count. False: it is not
- * marked, or it cannot have one now.
- */
-bool stook_slot_trip(struct stook_front *front);
-/* As the sole owner of a marked sheaf: it gets a new count. @counters: of its cache. */
-void   stook_sheaf_trip(struct stook_sheaf *sheaf, struct stook_counters *counters);
 
 /* ---- the spare, for prefilled sheaves ---- */
 /* The slot's spare, with any number of objects in it. NULL: none, or not to be had now. */

@@ -16,6 +16,7 @@
 #include <string.h>
 
 #include "slot/slot_pair.h"
+#include "slot/slot_trip.h"
 
 /* What a call tries while it gets, or puts, no object. */
 struct patience {
@@ -40,8 +41,9 @@ static void count_pops(struct stook_front *front, struct stook_sheaf *sheaf, uns
         unsigned k;
 
         for (; n; n -= k) {
-                if (STOOK_UNLIKELY(stook_word_is_marked(sheaf->word)))
-                        stook_sheaf_trip(sheaf, front->barns->slabs->counters);
+                if (STOOK_UNLIKELY(stook_word_is_marked(sheaf->word)) &&
+                    stook_sheaf_trip(front, sheaf))
+                        stook_sample_duties.in_place(front);
                 k = stook_word_to_mark(sheaf->word);
                 k = STOOK_LIKELY(n < k) ? n : k;
                 stook_sheaf_add(sheaf, (int64_t)k * STOOK_SHEAF_POP);
@@ -78,9 +80,20 @@ static size_t alloc_more(struct stook_front *front, const struct stook_view *v, 
         *again = full;
         if (!full)
                 return 0;
+        stook_sheaf_arm(front, full);
         n = take_some(front, full, want, objects);
         stook_slot_dispose(front, -1, full);
         return n;
+}
+
+/* True: main was marked, and has a new count. */
+static bool passes_mark(struct stook_front *front)
+{
+        enum stook_trip trip = stook_slot_trip(front, true);
+
+        if (STOOK_UNLIKELY(trip == STOOK_TRIP_SAMPLE))
+                stook_sample_duties.in_place(front);
+        return trip != STOOK_TRIP_NONE;
 }
 
 static STOOK_NOINLINE size_t alloc_any(struct stook_front *front, size_t n, void **objects)
@@ -96,7 +109,7 @@ static STOOK_NOINLINE size_t alloc_any(struct stook_front *front, size_t n, void
                         struct stook_view v = stook_slot_look(front);
 
                         if (v.size)
-                                again = stook_slot_trip(front) || again_after_abort(&p);
+                                again = passes_mark(front) || again_after_abort(&p);
                         else if (again_after_miss(&p))
                                 k = alloc_more(front, &v, n - got, objects + got, &again);
                         else

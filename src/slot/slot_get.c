@@ -14,6 +14,7 @@
  * Failure: NULL when the slabs have none; nothing changed.
  */
 #include "slot/slot_pair.h"
+#include "slot/slot_trip.h"
 #include "stat/counter.h"
 
 /* Here for all misses: slot_put.c's exchanges come this way, too. */
@@ -59,22 +60,29 @@ STOOK_INLINE struct stook_sheaf *get_full(struct stook_front *front, struct stoo
 /* The slot is worth another look. */
 #define AGAIN ((void *)1)
 
+/* What is wanted: no object; one, and how if it is a sample. */
+enum wanted { NONE, AS_CELL, IN_PLACE };
+
 /*
- * One turn of the descent. Return: an object, AGAIN; NULL: barn and, with @below, slabs have no
- * sheaf of objects. @one false: no object is wanted, and AGAIN is the best answer.
+ * One turn of the descent. Return: an object, AGAIN, STOOK_SLOT_SAMPLE; NULL: barn and, with
+ * @below, slabs have no sheaf of objects. @how NONE: AGAIN is the best answer.
  */
-STOOK_INLINE void *step(struct stook_front *front, uint32_t generation, bool below, bool one)
+STOOK_INLINE void *step(struct stook_front *front, uint32_t generation, bool below,
+                        enum wanted how)
 {
         struct stook_view v = stook_slot_look(front);
         struct stook_sheaf *full;
         struct stook_placing to;
         void *object = NULL;
-        bool popped;
 
         if (v.size || (v.spare && stook_sheaf_size(v.spare))) {
-                if (STOOK_UNLIKELY(v.size && stook_word_is_marked(v.main->word)))
-                        stook_slot_trip(front);
-                if ((v.size || stook_slot_swap(front, &v, generation)) && one)
+                if (STOOK_UNLIKELY(how && v.size && stook_word_is_marked(v.main->word)) &&
+                    stook_slot_trip(front, how == IN_PLACE) == STOOK_TRIP_SAMPLE) {
+                        if (how == AS_CELL)
+                                return STOOK_SLOT_SAMPLE;
+                        stook_sample_duties.in_place(front);
+                }
+                if ((v.size || stook_slot_swap(front, &v, generation)) && how)
                         object = pop(front);
                 return object ? object : AGAIN;
         }
@@ -85,15 +93,16 @@ STOOK_INLINE void *step(struct stook_front *front, uint32_t generation, bool bel
         if (STOOK_UNLIKELY(!full))
                 return NULL;
         stook_sheaf_fetch_top(full);
+        stook_sheaf_arm(front, full);
         STOOK_INJECT_CALL(landing, front);
-        popped = one && !stook_word_is_marked(full->word);      /* or it is installed as it is */
-        if (STOOK_LIKELY(popped)) {             /* later a push may store there */
+        /* Later a push may store there. A marked sheaf is installed as it is. */
+        if (STOOK_LIKELY(how && !stook_word_is_marked(full->word))) {
                 object = full->objects[stook_sheaf_size(full) - 1];
                 stook_sheaf_add(full, STOOK_SHEAF_POP);
         }
         to = stook_placing_full(&v, full);
         if (STOOK_UNLIKELY(!stook_slot_exchange(front, &v, to, generation))) {
-                if (popped)
+                if (object)
                         stook_sheaf_add(full, -STOOK_SHEAF_POP);
                 to.leaves = full;
                 object = NULL;
@@ -103,7 +112,16 @@ STOOK_INLINE void *step(struct stook_front *front, uint32_t generation, bool bel
         return object ? object : AGAIN;
 }
 
-void *stook_slot_get_any(struct stook_front *front)
+static STOOK_NOINLINE void *from_slabs(struct stook_front *front)
+{
+        void *object = stook_barn_get_object(front->barns, stook_slot_node());
+
+        if (STOOK_LIKELY(object != NULL))
+                stook_slot_sample_from_slabs(front, 1);
+        return object;
+}
+
+void *stook_slot_get_any(struct stook_front *front, bool in_place)
 {
         uint32_t generation = stook_slot_generation(front);
         void *object = AGAIN;
@@ -112,20 +130,19 @@ void *stook_slot_get_any(struct stook_front *front)
         if (STOOK_UNLIKELY(!stook_barns_capacity(front->barns)) || STOOK_UNLIKELY(generation & 1))
                 object = NULL;
         for (unsigned tries = 0; object == AGAIN && tries < STOOK_SLOT_TRIES; tries++)
-                object = step(front, generation, true, true);
-        return STOOK_LIKELY(object && object != AGAIN)
-                ? object : stook_barn_get_object(front->barns, stook_slot_node());
+                object = step(front, generation, true, in_place ? IN_PLACE : AS_CELL);
+        return STOOK_LIKELY(object && object != AGAIN) ? object : from_slabs(front);
 }
 
-void *stook_slot_get(struct stook_front *front)
+void *stook_slot_get(struct stook_front *front, bool in_place)
 {
         return STOOK_UNLIKELY(stook_slots_strict) ? stook_home_duties.get_by_policy(front)
-                                                  : stook_slot_get_any(front);
+                                                  : stook_slot_get_any(front, in_place);
 }
 
 bool stook_slot_bring_objects(struct stook_front *front)
 {
         uint32_t generation = stook_slot_generation(front);
 
-        return !(generation & 1) && step(front, generation, false, false);
+        return !(generation & 1) && step(front, generation, false, NONE);
 }

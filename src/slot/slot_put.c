@@ -11,6 +11,7 @@
  * Failure: none. A double free that is noticed is reported.
  */
 #include "slot/slot_pair.h"
+#include "slot/slot_trip.h"
 #include "stat/counter.h"
 
 static STOOK_NOINLINE enum stook_push push(struct stook_front *front, void *object)
@@ -52,6 +53,7 @@ STOOK_INLINE bool replace(struct stook_front *front, const struct stook_view *v,
         if (STOOK_UNLIKELY(!empty))
                 return false;
         stook_sheaf_fetch_bottom(empty);
+        stook_sheaf_arm(front, empty);
         STOOK_INJECT_CALL(landing, front);
         if (object_or_null) {
                 empty->objects[stook_sheaf_size(empty)] = object_or_null;

@@ -287,6 +287,10 @@ static void figures_and_control(void **state)
         assert_int_equal(CALL(stook_cache_validate, NULL), -EINVAL);
         assert_int_equal(CALL(stook_profile_write, NULL), -ENOTSUP);    /* none was asked for */
         assert_int_equal(CALL(stook_profile_mark), -ENOTSUP);
+        assert_int_equal(CALL(stook_sampling_get_stats, NULL), -EINVAL);
+        assert_int_equal(CALL(stook_sampling_stop), -ENOTSUP);
+        assert_int_equal(CALL(stook_sampling_start, NULL), 0);  /* as usual */
+        assert_int_equal(stook_sampling_stop(), 0);
         assert_int_equal(CALL(stook_stats_print, NULL), -EINVAL);
         assert_int_equal(CALL(stook_set_fail, NULL), 0);
         assert_int_equal(CALL(stook_leak_check), -ENODATA);

@@ -210,7 +210,7 @@ static bool do_replace_empty(void)
 
 static bool do_alloc(void)
 {
-        void *o = stook_slot_get(&front);
+        void *o = stook_slot_get(&front, true);
 
         hold(o);
         return o;

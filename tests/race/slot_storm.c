@@ -49,7 +49,7 @@ static void *take(void)
         void *o = stook_slot_pop(front.offset);
 
         if (!o)
-                o = stook_slot_get(&front);
+                o = stook_slot_get(&front, true);
         if (o)
                 mine(o);
         return o;

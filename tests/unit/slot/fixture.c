@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "slot/slot_trip.h"
 #include "unit/slot/fixture.h"
 #include "base/inject.h"
 #include "evacuate/evacuate.h"
@@ -64,6 +65,9 @@ bool slot_stay(void)
         CPU_SET((size_t)cpu, &one);
         return cpu >= 0 && !sched_setaffinity(0, sizeof(one), &one);
 }
+
+/* No session is started here, so none of them is called: unit/sample has those. */
+const struct stook_sample_duties stook_sample_duties;
 
 bool slot_begin(size_t objects, unsigned sheaf_capacity, unsigned limit)
 {

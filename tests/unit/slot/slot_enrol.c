@@ -51,7 +51,7 @@ static void *another_thread(void *note)
                 stook_self_bar();
         seen->ops = stook_slot_ops();
         seen->ready = stook_self->ready;
-        seen->object = stook_slot_get(&front);
+        seen->object = stook_slot_get(&front, true);
         if (seen->object)
                 stook_slot_put(&front, seen->object, on_double);
         return NULL;
@@ -100,7 +100,7 @@ static void a_thread_can_enrol_anew(void **state)
         assert_int_equal(stook_self->ready, 0);
         assert_ptr_equal(stook_slot_ops(), ops);
         assert_true(stook_self->ready >= before);
-        stook_slot_put(&front, stook_slot_get(&front), on_double);
+        stook_slot_put(&front, stook_slot_get(&front, true), on_double);
         check_nothing_lost();
 }
 

@@ -21,7 +21,7 @@ static void *allocated(void)
 {
         void *object = ops->pop(front.offset);
 
-        return object ? object : stook_slot_get(&front);
+        return object ? object : stook_slot_get(&front, true);
 }
 
 static void give(void *object)

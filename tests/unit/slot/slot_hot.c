@@ -45,12 +45,12 @@ static void long_runs_move_whole_sheaves(void **state)
                 for (unsigned i = 0; i < n; i++) {
                         out[i] = stook_slot_pop(front.offset);
                         if (!out[i])
-                                out[i] = stook_slot_get(&front);
+                                out[i] = stook_slot_get(&front, true);
                         assert_non_null(out[i]);
                         assert_int_equal((*fake_slab_stamp(out[i]))++, 0);
                 }
                 if (n == OBJECTS)
-                        assert_null(stook_slot_get(&front));
+                        assert_null(stook_slot_get(&front, true));
                 for (unsigned i = 0; i < n; i++) {
                         assert_int_equal(--*fake_slab_stamp(out[i]), 0);
                         if (!stook_slot_push(front.offset, out[i]))

@@ -14,7 +14,7 @@ static void alloc_no_sheaves(void **state)
 {
         (void)state;
         barns.capacity = 0;
-        stook_slot_put(&front, stook_slot_get(&front), on_double);
+        stook_slot_put(&front, stook_slot_get(&front, true), on_double);
         assert_int_equal(counted(STOOK_STAT_alloc_slowpath), 1);
         assert_int_equal(counted(STOOK_STAT_free_slowpath), 1);
         assert_int_equal(fake_slab_out(), 0);
@@ -27,7 +27,7 @@ static void alloc_spare_is_swapped_in(void **state)
 
         (void)state;
         set(main, spare);
-        stook_slot_put(&front, stook_slot_get(&front), on_double);
+        stook_slot_put(&front, stook_slot_get(&front, true), on_double);
         assert_ptr_equal(main_now(), spare);
         assert_ptr_equal(spare_now(), main);
         assert_int_equal(counted(STOOK_STAT_barn_get) + counted(STOOK_STAT_barn_get_fail), 0);
@@ -41,7 +41,7 @@ static void alloc_a_full_sheaf_of_the_barn(void **state)
 
         (void)state;
         assert_true(stook_barn_push_full(&barns, 0, full));
-        stook_slot_put(&front, stook_slot_get(&front), on_double);
+        stook_slot_put(&front, stook_slot_get(&front, true), on_double);
         assert_ptr_equal(main_now(), full);
         assert_int_equal(counted(STOOK_STAT_barn_get), 1);
         assert_int_equal(counted(STOOK_STAT_barn_get_fail), 0);
@@ -55,7 +55,7 @@ static void alloc_an_empty_sheaf_of_the_barn_is_filled(void **state)
 
         (void)state;
         assert_true(stook_barn_push_empty(&barns, 0, empty));
-        stook_slot_put(&front, stook_slot_get(&front), on_double);
+        stook_slot_put(&front, stook_slot_get(&front, true), on_double);
         assert_ptr_equal(main_now(), empty);
         assert_int_equal(counted(STOOK_STAT_barn_get_fail), 1);         /* none was full */
         assert_int_equal(counted(STOOK_STAT_sheaf_refill), CAPACITY);
@@ -66,13 +66,13 @@ static void alloc_an_empty_sheaf_of_the_barn_is_filled(void **state)
 static void alloc_a_new_sheaf_or_none(void **state)
 {
         (void)state;
-        stook_slot_put(&front, stook_slot_get(&front), on_double);
+        stook_slot_put(&front, stook_slot_get(&front, true), on_double);
         assert_int_equal(counted(STOOK_STAT_sheaf_alloc), 1);
         assert_int_equal(counted(STOOK_STAT_sheaf_refill), CAPACITY);
         check_nothing_lost();
         begin(3);
         stook_inject.sheaf_fail_every = 1;
-        stook_slot_put(&front, stook_slot_get(&front), on_double);
+        stook_slot_put(&front, stook_slot_get(&front, true), on_double);
         assert_int_equal(counted(STOOK_STAT_sheaf_alloc), 0);
         assert_int_equal(counted(STOOK_STAT_alloc_slowpath), 1);
         assert_int_equal(counted(STOOK_STAT_free_slowpath), 1);
@@ -85,7 +85,7 @@ static void alloc_a_refill_that_falls_short(void **state)
         for (long some = 0; some < CAPACITY; some++) {
                 begin(3);
                 fake_slab_fail_after = some;
-                assert_null(stook_slot_get(&front));
+                assert_null(stook_slot_get(&front, true));
                 assert_int_equal(counted(STOOK_STAT_sheaf_refill), 0);
                 assert_int_equal(counted(STOOK_STAT_sheaf_alloc), 1);
                 assert_int_equal(fake_slab_out(), 0);
@@ -99,7 +99,7 @@ static void alloc_the_install_is_refused(void **state)
 
         (void)state;
         stook_inject.exchange_fail = 1;
-        object = stook_slot_get(&front);
+        object = stook_slot_get(&front, true);
         assert_non_null(object);
         assert_ptr_equal(main_now(), ZERO);
         assert_int_equal(counted(STOOK_STAT_alloc_slowpath), 1);
@@ -115,7 +115,7 @@ static void a_first_allocation_refills(void **state)
         void *o;
 
         (void)state;
-        o = stook_slot_get(&front);
+        o = stook_slot_get(&front, true);
         assert_non_null(o);
         assert_int_equal(stook_sheaf_size(main_now()), CAPACITY - 1);
         assert_int_equal(counted(STOOK_STAT_sheaf_refill), CAPACITY);
@@ -192,7 +192,7 @@ static void the_last_object_freed_comes_first(void **state)
         for (unsigned i = 5 * CAPACITY; i > 0; i--) {
                 void *popped = ops->pop(front.offset);
 
-                assert_ptr_equal(popped ? popped : stook_slot_get(&front), object[i - 1]);
+                assert_ptr_equal(popped ? popped : stook_slot_get(&front, true), object[i - 1]);
         }
         assert_int_equal(counted(STOOK_STAT_sheaf_refill), 0);
         assert_int_equal(counted(STOOK_STAT_sheaf_flush), 0);
@@ -266,7 +266,7 @@ static void the_slot_is_not_to_be_had(void **state)
         (void)state;
         set(sheaf_of(SOME), NULL);
         stook_inject.abort_storm = 1;
-        object = stook_slot_get(&front);
+        object = stook_slot_get(&front, true);
         assert_non_null(object);
         assert_int_equal(counted(STOOK_STAT_alloc_slowpath), 1);
         stook_slot_put(&front, object, on_double);
@@ -283,7 +283,7 @@ static void the_barn_is_not_to_be_had(void **state)
         assert_true(stook_barn_push_full(&barns, 0, sheaf_of(CAPACITY)));
         stook_inject.get_fail = 1;
         stook_inject.refill_fail = 1;
-        object = stook_slot_get(&front);
+        object = stook_slot_get(&front, true);
         assert_non_null(object);
         assert_int_equal(counted(STOOK_STAT_alloc_slowpath), 1);
         assert_int_equal(fulls(), 1);
@@ -298,7 +298,7 @@ static void no_memory_for_a_sheaf(void **state)
 
         (void)state;
         stook_inject.sheaf_fail_every = 1;
-        object = stook_slot_get(&front);
+        object = stook_slot_get(&front, true);
         assert_non_null(object);
         assert_int_equal(counted(STOOK_STAT_alloc_slowpath), 1);
         stook_inject.sheaf_fail_every = 0;
@@ -314,7 +314,7 @@ static void no_memory_for_objects(void **state)
 {
         (void)state;
         fake_slab_fail_after = 0;
-        assert_null(stook_slot_get(&front));
+        assert_null(stook_slot_get(&front, true));
         assert_int_equal(counted(STOOK_STAT_alloc_slowpath), 0);
         check_nothing_lost();
 }
@@ -325,7 +325,7 @@ static void an_odd_configuration_installs_nothing(void **state)
 
         (void)state;
         front.config = 1;
-        o = stook_slot_get(&front);
+        o = stook_slot_get(&front, true);
         assert_non_null(o);
         stook_slot_put(&front, o, on_double);
         assert_ptr_equal(main_now(), ZERO);
@@ -354,7 +354,7 @@ static void refusals_go_down_and_lose_nothing(void **state)
                         *hooks[h] = n;
                         for (int round = 0; round < 3; round++) {
                                 for (unsigned i = 0; i < 100; i++) {
-                                        out[i] = stook_slot_get(&front);
+                                        out[i] = stook_slot_get(&front, true);
                                         assert_non_null(out[i]);
                                         assert_int_equal((*fake_slab_stamp(out[i]))++, 0);
                                 }
@@ -379,7 +379,7 @@ static void no_memory_is_null_and_loses_nothing(void **state)
 
                 start(NULL);
                 fake_slab_fail_after = n;
-                while ((out[got] = stook_slot_get(&front)))
+                while ((out[got] = stook_slot_get(&front, true)))
                         got++;
                 /*
                  * A refill that falls short gives back what it got; the fake counts that against

@@ -155,7 +155,7 @@ static void an_allocation(void **state)
                 void *object;
 
                 prepare(row, limit, i & 2 ? LATER : AT_ONCE);
-                object = stook_slot_get(&front);
+                object = stook_slot_get(&front, true);
                 assert_non_null(object);
                 assert_int_equal(landings != 0, i >> 1);
                 check_slot(row, CAPACITY - 1, -1);
@@ -200,7 +200,7 @@ static void another_configuration(void **state)
         (void)state;
         landings = 0;
         stook_inject.landing = reconfigure;
-        stook_slot_put(&front, stook_slot_get(&front), on_double);
+        stook_slot_put(&front, stook_slot_get(&front, true), on_double);
         assert_true(landings > 4);                      /* every try of both calls */
         assert_ptr_equal(main_now(), ZERO);
         assert_null(spare_now());
@@ -218,7 +218,7 @@ static void an_allocation_is_refused(void **state)
         (void)state;
         assert_true(stook_barn_push_full(&barns, 0, sheaf_of(CAPACITY)));
         stook_inject.exchange_fail = 1;
-        object = stook_slot_get(&front);
+        object = stook_slot_get(&front, true);
         stook_inject.exchange_fail = 0;
         assert_ptr_equal(main_now(), ZERO);
         assert_int_equal(fulls(), 1);
@@ -257,7 +257,7 @@ static void a_smaller_sheaf_comes(void **state)
         assert_true(stook_barn_push_full(&barns, 0, sheaf_of(CAPACITY)));
         barns.capacity = 2 * CAPACITY;
         set(stook_sheaf_new(INDEX, 2 * CAPACITY, 0, &counters), NULL);
-        object = stook_slot_get(&front);
+        object = stook_slot_get(&front, true);
         assert_int_equal(stook_sheaf_capacity(main_now()), CAPACITY);
         assert_int_equal(stook_sheaf_capacity(spare_now()), 2 * CAPACITY);
         assert_int_equal(counted(STOOK_STAT_sheaf_flush), 0);
@@ -273,7 +273,7 @@ static void an_outgrown_main_leaves(void **state)
         (void)state;
         set(sheaf_of(0), sheaf_of(SOME));
         barns.capacity = 2 * CAPACITY;
-        object = stook_slot_get(&front);
+        object = stook_slot_get(&front, true);
         assert_int_equal(stook_sheaf_size(main_now()), SOME - 1);
         assert_null(spare_now());
         assert_int_equal(counted(STOOK_STAT_sheaf_free), 1);
@@ -322,7 +322,7 @@ static void migrations_while_a_sheaf_is_fetched(void **state)
         stook_inject.landing = land_anywhere;
         for (unsigned i = 0; i < 60000; i++) {
                 if (n < 200 && below(200) >= n) {
-                        held[n] = stook_slot_get(&front);
+                        held[n] = stook_slot_get(&front, true);
                         assert_non_null(held[n]);
                         assert_int_equal((*fake_slab_stamp(held[n]))++, 0);
                         n++;

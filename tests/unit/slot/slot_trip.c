@@ -5,6 +5,7 @@
  */
 #include "unit/slot/checks.h"
 #include "base/inject.h"
+#include "slot/slot_trip.h"
 
 /* A sheaf that is marked after @pops more. */
 static struct stook_sheaf *marked_after(struct stook_sheaf *s, unsigned pops)
@@ -67,7 +68,7 @@ static void an_allocation_at_the_mark(void **state)
 
         (void)state;
         set(s, NULL);
-        stook_slot_put(&front, stook_slot_get(&front), on_double);
+        stook_slot_put(&front, stook_slot_get(&front, true), on_double);
         assert_ptr_equal(main_now(), s);
         assert_int_equal(stook_word_to_mark(s->word), STOOK_WORD_COUNTS - 1);
         assert_int_equal(counted(STOOK_STAT_alloc_slowpath), 0);
@@ -77,7 +78,7 @@ static void an_allocation_at_the_mark(void **state)
         empty = sheaf_of(0);
         s = marked_after(sheaf_of(3), 0);
         set(empty, s);
-        stook_slot_put(&front, stook_slot_get(&front), on_double);
+        stook_slot_put(&front, stook_slot_get(&front, true), on_double);
         assert_ptr_equal(main_now(), s);
         assert_int_equal(stook_word_to_mark(s->word), STOOK_WORD_COUNTS - 1);
         check_nothing_lost();
@@ -85,7 +86,7 @@ static void an_allocation_at_the_mark(void **state)
         begin(3);                               /* a marked sheaf of the barn comes whole */
         s = marked_after(sheaf_of(CAPACITY), 0);
         assert_true(stook_barn_push_full(&barns, 0, s));
-        stook_slot_put(&front, stook_slot_get(&front), on_double);
+        stook_slot_put(&front, stook_slot_get(&front, true), on_double);
         assert_ptr_equal(main_now(), s);
         assert_int_equal(stook_word_to_mark(s->word), STOOK_WORD_COUNTS - 1);
         assert_int_equal(counted(STOOK_STAT_alloc_slowpath), 0);
@@ -100,8 +101,8 @@ static void a_refused_new_count(void **state)
         (void)state;
         set(s, NULL);
         stook_inject.rearm_fail = 1;
-        assert_false(stook_slot_trip(&front));
-        out[0] = stook_slot_get(&front);
+        assert_int_equal(stook_slot_trip(&front, false), STOOK_TRIP_NONE);
+        out[0] = stook_slot_get(&front, true);
         assert_non_null(out[0]);
         assert_int_equal(counted(STOOK_STAT_alloc_slowpath), 1);
         assert_int_equal(stook_slot_alloc_bulk(&front, 1, out + 1), 0);
@@ -152,7 +153,7 @@ static void counts_agree_over_folds_and_wraps(void **state)
                 pops += n;
                 pushes += n;
                 if (stook_word_is_marked(s->word))
-                        stook_sheaf_trip(s, &counters);
+                        assert_false(stook_sheaf_trip(&front, s));
                 stook_sheaf_sum(INDEX, &sums);
                 assert_int_equal(sums.pops + counted(STOOK_STAT_alloc_fastpath), pops);
                 assert_int_equal(sums.pushes + counted(STOOK_STAT_free_fastpath), pushes);
