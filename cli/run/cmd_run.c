@@ -500,10 +500,26 @@ static int run_fail_each(struct session *s)
         return status;
 }
 
+/* The first variable that this run would give the program, if its environment does not count. */
+static const char *variable_in_vain(const struct options *o)
+{
+        const char *lock = getenv("STOOK_OPTIONS");
+
+        if (!lock || strcmp(lock, "off") != 0)
+                return NULL;
+        for (char *const *variable = o->debug.variables; *variable; variable++)
+                if (strncmp(*variable, "STOOK_SYMBOLIZER=", 17) != 0)
+                        return *variable;
+        if (o->group_limit || o->fail_each)
+                return o->group_limit ? "STOOK_GROUP_LIMIT=" : "STOOK_FAIL=";
+        return o->stats || o->json_path ? "STOOK_STATS=" : NULL;
+}
+
 int cmd_run(int argc, char **argv)
 {
         struct session s = { 0 };
         FILE *json_file = NULL;
+        const char *in_vain;
         int   status = parse(argc, argv, &s.options);
 
         if (status >= 0)
@@ -515,6 +531,12 @@ int cmd_run(int argc, char **argv)
         }
         if (!run_debug_compose(&s.options.debug)) {
                 fputs("stook: no memory\n", stderr);
+                return STATUS_CANNOT;
+        }
+        in_vain = variable_in_vain(&s.options);
+        if (in_vain) {
+                say(stderr, "stook run: STOOK_OPTIONS=off: the program would not see %.*s\n",
+                    (int)strcspn(in_vain, "="), in_vain);
                 return STATUS_CANNOT;
         }
         run_program_ignore_file_size();

@@ -48,7 +48,7 @@ public:
                 std::error_code error;
 
                 *this = cache(name, size, args, error);
-                detail::check(error, error == std::errc::argument_list_too_long ?
+                detail::check(error, error == std::errc::result_out_of_range ?
                               "stook::cache: an object has at most 128 KiB" : "stook::cache");
         }
 

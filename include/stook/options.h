@@ -7,8 +7,8 @@
  * Where an option gets its value, the last one that has it counts:
  *  1. the default
  *  2. the string `stook_options` of the program
- *  3. the variable in the environment. A program that is set-user-ID, or has capabilities that its
- *     caller lacks, ignores the environment
+ *  3. the variable in the environment, in upper case. A program that is set-user-ID, or has
+ *     capabilities that its caller lacks, ignores the environment
  *  4. stook_option_set(), for the options that can change while the program runs: decay_ms, thp,
  *     maintenance, on_fault, rcu_backlog, and group_limit where the process has a group
  * The option "options" with the value "off" locks them: the environment is ignored, and nothing is
@@ -32,7 +32,8 @@ extern "C" {
  *
  *      const char *stook_options = "decay_ms=100 thp=never";
  *
- * Blanks separate the options; no value has one. They are read once, at start. What does not fit
+ * Blanks separate the options; no value has one. Of one that stands twice the last counts. They are
+ * read once, at start. What does not fit
  * into 2 KiB is ignored, and a line on standard error says so. A program that is linked to
  * libstook.so or to the drop-in needs nothing more. One that is started on the drop-in by
  * LD_PRELOAD must export the name (-rdynamic). In C++ it is `extern "C"`.
@@ -62,7 +63,8 @@ struct stook_option {
  * @value: room for the text
  * @bytes: of it; STOOK_OPTION_VALUE_BYTES is enough for each
  * Options that may change tell what is in force. Others tell what they were given, whether or not
- * it was understood; "": nothing, so the default is in force. So does rcu_backlog until it is set.
+ * it was understood; "": nothing, so the default is in force. rcu_backlog is "0" until the library
+ * has found out how much memory there is: stook_rcu_use().
  * Return: 0; or
  *   -EINVAL  name or value NULL
  *   -ENOENT  there is no such option
@@ -97,7 +99,7 @@ STOOK_PUBLIC int stook_option_set(const char *name, const char *value);
  * Threads: MT-safe, not signal-safe.
  */
 STOOK_PUBLIC int stook_option_for_each(int (*each)(const struct stook_option *option, void *data),
-                                   void *data);
+                                       void *data);
 
 #ifdef __cplusplus
 }

@@ -154,6 +154,7 @@ static void repair(bool whole)
         late = false;
         stook_rcu_fork_child();
         stook_group_fork_child();
+        stook_no_memory_fork_child();
         stook_pages_fork_child(whole);
         for (unsigned i = 1; i < stook_caches_bound(); i++) {
                 struct stook_cache *cache = stook_cache_at(i);

@@ -85,6 +85,11 @@ static const char *number(char *text, size_t bytes, uint64_t n)
         return text;
 }
 
+static const char *get_backlog(char *text, size_t bytes)
+{
+        return number(text, bytes, stook_rcu_limit_bytes());
+}
+
 static const char *get_decay(char *text, size_t bytes)
 {
         return number(text, bytes, stook_pages_decay_ms());
@@ -123,14 +128,14 @@ static const char *get_group_limit(char *text, size_t bytes)
 static const struct change {
         const char *name;
         int       (*set)(const char *value);
-        /* The value in force; it may be in @text. NULL: what was given. */
+        /* The value in force; it may be in @text. */
         const char *(*get)(char *text, size_t bytes);
 } all_changes[] = {
         { "DECAY_MS", set_decay, get_decay },
         { "THP", set_thp, get_thp },
         { "MAINTENANCE", set_maintenance, get_maintenance },
         { "ON_FAULT", set_on_fault, get_on_fault },
-        { "RCU_BACKLOG", set_backlog, NULL },
+        { "RCU_BACKLOG", set_backlog, get_backlog },
         { "GROUP_LIMIT", set_group_limit, get_group_limit },
 };
 
@@ -158,7 +163,7 @@ static void fill(int index, struct stook_option *option)
 
                 option->name[n] = c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
         }
-        if (change && change->get) {
+        if (change) {
                 const char *value = change->get(text, sizeof(text));
 
                 memcpy(option->value, value, strlen(value) + 1);
@@ -215,7 +220,7 @@ STOOK_API int stook_option_set(const char *name, const char *value)
 }
 
 STOOK_API int stook_option_for_each(int (*each)(const struct stook_option *option, void *data),
-                                void *data)
+                                    void *data)
 {
         struct stook_option option;
         int answer = 0;

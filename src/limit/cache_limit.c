@@ -61,16 +61,23 @@ bool stook_reclaim_from(struct stook_cache *cache, size_t wanted)
         return freed;
 }
 
-void stook_reclaim_fork_child(struct stook_cache *cache)
+/* Of a thread that is not in the child. */
+static void let_go(uintptr_t *thread)
 {
-        struct stook_limit *limit = &stook_cache_seldom(cache)->limit;
-        uintptr_t by = __atomic_load_n(&limit->reclaiming, __ATOMIC_RELAXED);
+        uintptr_t by = __atomic_load_n(thread, __ATOMIC_RELAXED);
 
         if (by && by != (uintptr_t)stook_self)
-                __atomic_store_n(&limit->reclaiming, 0, __ATOMIC_RELAXED);
-        by = __atomic_load_n(&no_memory.asking, __ATOMIC_RELAXED);
-        if (by && by != (uintptr_t)stook_self)
-                __atomic_store_n(&no_memory.asking, 0, __ATOMIC_RELAXED);
+                __atomic_store_n(thread, 0, __ATOMIC_RELAXED);
+}
+
+void stook_reclaim_fork_child(struct stook_cache *cache)
+{
+        let_go(&stook_cache_seldom(cache)->limit.reclaiming);
+}
+
+void stook_no_memory_fork_child(void)
+{
+        let_go(&no_memory.asking);
 }
 
 /* ---- for malloc: all caches ---- */

@@ -54,8 +54,9 @@ STOOK_COLD bool stook_reclaim_from(struct stook_cache *cache, size_t wanted);
  * malloc, and a class of malloc, has no callback of its own: those of all caches are called (L3).
  */
 STOOK_COLD bool stook_reclaim(struct stook_cache *or_null, size_t wanted, uint64_t how);
-/* In a child of fork. */
+/* In a child of fork: for each cache; and once, for what the whole process has. */
 void stook_reclaim_fork_child(struct stook_cache *cache);
+void stook_no_memory_fork_child(void);
 
 /*
  * stook_limit_duties: @n objects, or none, with new memory if need be and @how allows that. Return:

@@ -73,8 +73,8 @@ static void note(const char *variable, enum stook_option_source source)
         size_t n = strcspn(name, "=");
         int index = name[n] ? stook_option_index(name, n) : -1;
 
-        if (index < 0)
-                return;
+        if (index < 0 || strncmp(name, stook_option_names[index], n) != 0)
+                return;                 /* variables of the environment are in upper case */
         stook_option_note(index, name + n + 1, source);
         if (strncmp(variable, LOCK "=", sizeof(LOCK)) != 0)
                 return;
@@ -86,15 +86,14 @@ static void note(const char *variable, enum stook_option_source source)
         locked_by = source;
 }
 
-/* Is @variable, a NAME=VALUE, given by one of the first @n of the list? */
-static bool has(size_t n, const char *variable)
+/* Which of the first @n of the list gives @variable, a NAME=VALUE? @n: none. */
+static size_t place_of(size_t n, const char *variable)
 {
-        size_t bytes = strcspn(variable, "=") + 1;
+        size_t bytes = strcspn(variable, "=") + 1, i = 0;
 
-        for (size_t i = 0; i < n; i++)
-                if (!strncmp(list[i], variable, bytes))
-                        return true;
-        return false;
+        while (i < n && strncmp(list[i], variable, bytes) != 0)
+                i++;
+        return i;
 }
 
 /* The option at @from as a variable, at @to. Return: the bytes of it, with a 0 at its end. */
@@ -109,14 +108,17 @@ static size_t to_variable(char *to, const char *from, size_t bytes)
         return at + 1;
 }
 
-/* What the program's string gives, and the list has not, comes behind its first @n. */
+/*
+ * What the program's string gives, and the list has not, comes behind its first @n. Of an option
+ * that stands there twice the last one counts.
+ */
 static size_t add_program(size_t n, const char *from)
 {
         static const char blanks[] = " \t\n";
         size_t room = 0, first = n;
 
         while (*(from += strspn(from, blanks)) && n < LIST_MAX) {
-                size_t bytes = strcspn(from, blanks);
+                size_t bytes = strcspn(from, blanks), place;
 
                 if (room + sizeof(STOOK_ENV_PREFIX) + bytes > sizeof(text)) {
                         stook_os_env_tell("stook_options", 13, ": is too long", "");
@@ -124,8 +126,12 @@ static size_t add_program(size_t n, const char *from)
                 }
                 list[n] = text + room;
                 room += to_variable(list[n], from, bytes);
-                if (!has(first, list[n]))       /* the environment goes before it */
-                        note(list[n++], STOOK_OPTION_PROGRAM);
+                place = place_of(n, list[n]);
+                if (place >= first) {           /* else the environment goes before it */
+                        list[place] = list[n];
+                        note(list[place], STOOK_OPTION_PROGRAM);
+                        n += place == n;
+                }
                 from += bytes;
         }
         return n;

@@ -123,6 +123,8 @@ void stook_rcu_set_default_limit(uint64_t bytes);
  * Reads files of /proc and /sys.
  */
 void stook_rcu_find_default_limit(void);
+/* What may wait, in bytes; 0: not found out yet. */
+uint64_t stook_rcu_limit_bytes(void);
 
 /* ---- rcu_transit.c ---- */
 

@@ -205,6 +205,13 @@ STOOK_API void stook_rcu_set_limit(uint64_t limit_bytes, unsigned milliseconds)
         __atomic_store_n(&wait_ms, milliseconds, __ATOMIC_RELAXED);
 }
 
+uint64_t stook_rcu_limit_bytes(void)
+{
+        uint64_t bytes = __atomic_load_n(&limit, __ATOMIC_RELAXED);
+
+        return bytes ? bytes : __atomic_load_n(&by_default, __ATOMIC_RELAXED);
+}
+
 void stook_rcu_set_default_limit(uint64_t bytes)
 {
         __atomic_store_n(&by_default, bytes, __ATOMIC_RELAXED);

@@ -58,6 +58,21 @@ class Options(unittest.TestCase):
         for later in {"top", "info", "check", "replay", "tune", "bench"} - set(commands):
             self.assertNotRegex(text + stook("run", "--help").stdout, r"\b%s\b" % later)
 
+    def test_locked_options(self):
+        """What the program would not see is refused."""
+        locked = dict(os.environ, STOOK_OPTIONS="off")
+        for words, name in ((["--stats"], "STATS"), (["--json", "-"], "STATS"),
+                            (["--group-limit", "1M"], "GROUP_LIMIT"), (["--leaks"], "DEBUG"),
+                            (["--harden"], "HARDEN"), (["--fail-each=1"], "FAIL"),
+                            (["--on-fault", "log"], "ON_FAULT")):
+            done = subprocess.run([STOOK, "run", *words, "--", "true"], env=locked,
+                                  capture_output=True, text=True)
+            self.assertEqual((done.returncode, done.stdout), (2, ""), done)
+            self.assertIn(f"STOOK_OPTIONS=off: the program would not see STOOK_{name}\n",
+                          done.stderr)
+        done = subprocess.run([STOOK, "run", "--", "true"], env=locked, capture_output=True)
+        self.assertEqual(done.returncode, 0)
+
     def test_refused(self):
         self.refused(says="usage: stook")
         self.refused("walk", says="no command 'walk'")

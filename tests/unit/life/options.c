@@ -35,7 +35,8 @@ const char *stook_options = "options=off decay_ms=77";
 const char *stook_options = "decay_ms=77 suppress=" TEN(TEN("abcdefghij")) " thp=never "
                             "symbolizer=" TEN(TEN("abcdefghij")) " capacity=7";
 #elif !defined(PLAIN)
-const char *stook_options = "  decay_ms=77\tTHP=never on_fault=log \n capacity=9 fraction=7 ";
+const char *stook_options = "  decay_ms=76\tTHP=never on_fault=log \n capacity=9 fraction=7 "
+                            "DECAY_MS=77 ";
 #endif
 
 static bool locked, secure;
@@ -154,15 +155,22 @@ static void test_set(void **state)
 {
         bool group = getenv("STOOK_GROUP_LIMIT") && !secure;
         struct stook_mode mode = { .mode_size = sizeof(mode) };
+        char text[STOOK_OPTION_VALUE_BYTES];
 
         (void)state;
         changes("decay_ms", "5", "3600000");
         changes("THP", "always", "never");
         changes("on_fault", "isolate", "abort");
-        changes("rcu_backlog", "0", "1000000");
+        changes("rcu_backlog", "4096", "1000000");
         changes("maintenance", "1", "0");
         if (locked)
                 return;
+        assert_int_equal(stook_option_set("rcu_backlog", "0"), 0);
+        assert_int_equal(stook_option_get("rcu_backlog", text, sizeof(text)), 0);
+        assert_true(strtoull(text, NULL, 10) > 1000000);        /* an eighth of what there is */
+        stook_rcu_set_limit(4711, 1000);
+        check("rcu_backlog", "4711", STOOK_OPTION_SET);
+        stook_rcu_set_limit(0, 1000);
 #ifndef SHARED
         assert_int_equal(stook_pages_decay_ms(), 3600000);
         assert_false(stook_report_goes_on());
@@ -273,7 +281,7 @@ int main(int argc, char **argv)
 
         secure = argc > 1 && !strcmp(argv[1], "set-user-ID");
         locked = getenv("STOOK_OPTIONS") && !secure;
-#ifdef LOCKS
+#if defined(LOCKS) || STOOK_OPTIONS_LOCKED
         locked = true;
 #endif
         if (secure && !getauxval(AT_SECURE))
