@@ -123,7 +123,7 @@ struct heap_group {
 struct heap_heap {
         uint64_t address;
         char     name[STOOK_HEAP_NAME_BYTES];   /* any bytes */
-        uint64_t bytes, peak, limit, large_bytes, refusals, spilled;
+        uint64_t bytes, peak_bytes, limit_bytes, large_bytes, refusals, spilled;
         uint64_t objects_live;          /* of its caches, as far as they are known */
         unsigned caches;
         uint16_t group;                 /* id; 0: none */

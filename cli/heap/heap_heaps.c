@@ -28,8 +28,8 @@ static int add_heap(struct heap *h, const struct stook_heap *from, uint64_t addr
                 return -ENOMEM;
         p = &h->heaps[h->heap_count++];
         *p = (struct heap_heap){
-                .address = address, .bytes = from->bytes, .peak = from->peak,
-                .limit = from->limit, .large_bytes = from->large_bytes,
+                .address = address, .bytes = from->bytes, .peak_bytes = from->peak,
+                .limit_bytes = from->limit, .large_bytes = from->large_bytes,
                 .refusals = from->refusals, .spilled = from->spilled, .group = from->group,
                 .ending = from->state == STOOK_HEAP_ENDING,
         };

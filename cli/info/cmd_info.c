@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <stook/version.h>
 #include "cli/commands.h"
 #include "cli/info/baseline.h"
 #include "cli/info/info.h"
@@ -239,6 +240,8 @@ static void print(const struct options *o, struct target *t, const struct looks 
                 info_prometheus(l->heaps, l->paths, l->count, &o->view, stdout);
         } else if (o->form == FORM_JSON) {
                 json_begin(&j, stdout);
+                json_count(&j, "format", 1);
+                json_string(&j, "stook_version", STOOK_VERSION);
                 json_array(&j, "libraries");
                 for (size_t i = 0; i < l->count; i++)
                         info_json(&l->heaps[i], &o->view, l->paths[i], &j);

@@ -2,6 +2,8 @@
  * Purpose: `stook info --json`; see info.h. Keys stay what they are from version to version. Keys
  * of counters are the kernel's names of them.
  */
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include "cli/info/info.h"
 #include "policy/constants.h"
@@ -189,23 +191,25 @@ static void write_heaps(const struct heap *h, struct json *j)
         json_array(j, "heaps");
         for (size_t i = 0; i < h->heap_count; i++) {
                 const struct heap_heap *p = &h->heaps[i];
+                char address[24];
 
                 json_object(j, NULL);
                 json_string(j, "name", p->name);
-                json_count(j, "address", p->address);
+                snprintf(address, sizeof address, "%#" PRIx64, p->address);
+                json_string(j, "address", address);
                 json_count(j, "bytes", p->bytes);
-                json_count(j, "peak_bytes", p->peak);
-                if (p->limit == UINT64_MAX)
+                json_count(j, "peak_bytes", p->peak_bytes);
+                if (p->limit_bytes == UINT64_MAX)
                         json_null(j, "limit_bytes");
                 else
-                        json_count(j, "limit_bytes", p->limit);
+                        json_count(j, "limit_bytes", p->limit_bytes);
                 json_count(j, "large_bytes", p->large_bytes);
                 json_count(j, "objects_live", p->objects_live);
-                json_count(j, "caches", p->caches);
+                json_count(j, "cache_count", p->caches);
                 if (p->group)
-                        json_count(j, "group", p->group);
+                        json_count(j, "group_id", p->group);
                 else
-                        json_null(j, "group");
+                        json_null(j, "group_id");
                 json_count(j, "refusals", p->refusals);
                 json_count(j, "spilled", p->spilled);
                 json_bool(j, "ending", p->ending);

@@ -168,18 +168,11 @@ static void write_groups(const struct scrape *s, const struct metric *m)
 
 /* ---- heaps ---- */
 
-#define OF_PROGRAM_HEAP(name, help, counts, field) \
-        { name, help, counts, offsetof(struct heap_heap, field) }
+#define OF_PROGRAM_HEAP(name, type, help, field) \
+        { name, help, type == counter, offsetof(struct heap_heap, field) },
 
 static const struct metric of_program_heap[] = {
-        OF_PROGRAM_HEAP("heap_bytes", "Bytes of the heap's slabs and large objects.", false, bytes),
-        OF_PROGRAM_HEAP("heap_peak_bytes", "Most bytes of the heap at once.", false, peak),
-        OF_PROGRAM_HEAP("heap_limit_bytes", "Most bytes that the heap may have.", false, limit),
-        OF_PROGRAM_HEAP("heap_large_bytes", "Bytes of the heap's large objects.", false,
-                        large_bytes),
-        OF_PROGRAM_HEAP("heap_objects_live", "Objects in slabs that callers own.", false,
-                        objects_live),
-        OF_PROGRAM_HEAP("heap_refusals", "Allocations that failed.", true, refusals),
+        STOOK_METRICS_OF_PROGRAM_HEAP(OF_PROGRAM_HEAP)
 };
 
 static void write_program_heaps(const struct scrape *s, const struct metric *m)

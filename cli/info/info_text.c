@@ -221,8 +221,8 @@ static void print_groups(const struct heap *h, FILE *out)
                 say(out, " of %s", g->limit_bytes == UINT64_MAX ? "no limit" :
                     bytes_text(g->limit_bytes, text, sizeof text));
                 print_bytes(out, ", at most", g->peak_bytes);
-                say(out, "; %" PRIu64 " times at the limit, %" PRIu64 " refusals\n",
-                    g->limit_events, g->refusals);
+                say(out, "; %" PRIu64 " time%s at the limit, %" PRIu64 " refusal%s\n",
+                    g->limit_events, plural(g->limit_events), g->refusals, plural(g->refusals));
         }
 }
 
@@ -237,12 +237,13 @@ static void print_heaps(const struct heap *h, FILE *out)
                         say(out, ", charged to group %u", p->group);
                 say(out, "%s):", p->ending ? ", ending" : "");
                 print_bytes(out, "", p->bytes);
-                say(out, " of %s", p->limit == UINT64_MAX ? "no limit" :
-                    bytes_text(p->limit, text, sizeof text));
-                print_bytes(out, ", at most", p->peak);
-                say(out, "; %" PRIu64 " objects in %u caches", p->objects_live, p->caches);
+                say(out, " of %s", p->limit_bytes == UINT64_MAX ? "no limit" :
+                    bytes_text(p->limit_bytes, text, sizeof text));
+                print_bytes(out, ", at most", p->peak_bytes);
+                say(out, "; %" PRIu64 " object%s in %u cache%s", p->objects_live,
+                    plural(p->objects_live), p->caches, plural(p->caches));
                 print_bytes(out, ", large objects", p->large_bytes);
-                say(out, "; %" PRIu64 " refusals\n", p->refusals);
+                say(out, "; %" PRIu64 " refusal%s\n", p->refusals, plural(p->refusals));
         }
 }
 
@@ -318,9 +319,11 @@ static void print_details(const struct heap *h, const struct heap_cache *c, FILE
         say(out, "  sheaf_capacity %u, barn_full %u, barn_empty %u, min_partial %u, "
             "reserved slabs %u\n", k->barns.capacity, k->barns.full_limit,
             k->barns.empty_limit, k->slabs.min_partial, k->slabs.reserved);
-        say(out, "  objects %" PRIu64 " live, %" PRIu64 " in %" PRIu64 " sheaves, %" PRIu64
-            " slabs; at most %" PRIu64 " objects, %" PRIu64 " slabs\n", s->objects_live,
-            s->objects_cached, s->sheaves, s->slabs, s->objects_peak, s->slabs_peak);
+        say(out, "  objects %" PRIu64 " live, %" PRIu64 " in %" PRIu64 " %s, %" PRIu64
+            " slab%s; at most %" PRIu64 " object%s, %" PRIu64 " slab%s\n", s->objects_live,
+            s->objects_cached, s->sheaves, s->sheaves == 1 ? "sheaf" : "sheaves", s->slabs,
+            plural(s->slabs), s->objects_peak, plural(s->objects_peak), s->slabs_peak,
+            plural(s->slabs_peak));
         print_slots(h, c, out);
         print_nodes(h, c, out);
 #define PRINT(counter) say(out, "  %-22s %" PRIu64 "\n", #counter, s->counter);
@@ -346,6 +349,8 @@ void info_text(const struct heap *h, const struct info_view *view, FILE *out)
                         print_details(h, caches[i], out);
                         continue;
                 }
+                if (!caches[i]->stats.objects_cached)
+                        continue;
                 say(out, "%s\n", caches[i]->name);
                 print_slots(h, caches[i], out);
         }

@@ -18,8 +18,8 @@ static void list_json(const struct replay_list *l, const char *path, struct json
         json_object(j, "trace");
         json_string(j, "file", path);
         json_count(j, "events", l->count);
-        json_count(j, "caches", l->cache_count);
-        json_count(j, "cpus", l->cpu_count);
+        json_count(j, "cache_count", l->cache_count);
+        json_count(j, "cpu_count", l->cpu_count);
         json_count(j, "nanoseconds", l->count ? l->events[l->count - 1].at_ns : 0);
         json_count(j, "frees_before", l->frees_before);
         json_count(j, "frees_of_null", l->frees_of_null);
@@ -45,11 +45,11 @@ static void chosen_json(const char *key, int value, struct json *j)
 static void settings_json(const struct replay_result *r, struct json *j)
 {
         json_object(j, "settings");
-        chosen_json("capacity", r->settings.capacity, j);
+        chosen_json("sheaf_capacity", r->settings.capacity, j);
         chosen_json("barn_full", r->settings.barn_full, j);
         chosen_json("barn_empty", r->settings.barn_empty, j);
-        json_count(j, "slots", r->settings.slots);
-        json_count(j, "nodes", r->settings.nodes);
+        json_count(j, "slot_count", r->settings.slots);
+        json_count(j, "node_count", r->settings.nodes);
         json_string(j, "backend", r->backend);
         json_object_end(j);
 }
@@ -117,7 +117,7 @@ static void result_json(const struct replay_list *l, const struct replay_result 
         layers_json("allocated_from", &r->allocs, j);
         layers_json("freed_to", &r->frees, j);
         sample_json("peak", &r->peak, false, j);
-        json_array(j, "memory");
+        json_array(j, "samples");
         for (size_t i = 0; i < r->sample_count; i++)
                 sample_json(NULL, &r->samples[i], true, j);
         json_array_end(j);
@@ -141,14 +141,14 @@ static void advice_json(const struct replay_answer *a, struct json *j)
                 json_string(j, "cache", s->name);
                 json_count(j, "replay", advice->result);
                 json_count(j, "calls", advice->calls);
-                json_count(j, "slots", r->settings.slots);
-                json_count(j, "nodes", r->settings.nodes);
-                json_count(j, "capacity", s->sheaf_capacity);
+                json_count(j, "slot_count", r->settings.slots);
+                json_count(j, "node_count", r->settings.nodes);
+                json_count(j, "sheaf_capacity", s->sheaf_capacity);
                 chosen_json("barn_full", r->settings.barn_full, j);
                 chosen_json("barn_empty", r->settings.barn_empty, j);
                 layers_json("answered_by", &layers, j);
                 json_count(j, "kept_bytes", replay_kept_bytes(r, advice->cache));
-                json_count(j, "slab_bytes", s->slabs_peak * s->slab_bytes);
+                json_count(j, "peak_bytes", s->slabs_peak * s->slab_bytes);
                 json_object_end(j);
         }
         json_array_end(j);

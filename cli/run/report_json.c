@@ -6,7 +6,7 @@
 
 static void shares_json(const struct shares *s, struct json *j)
 {
-        json_object(j, "allocated_from");
+        json_object(j, "allocated_shares");
         json_number(j, "slot", s->slot);
         json_number(j, "barn", s->barn);
         json_number(j, "slabs", s->slabs);
@@ -113,7 +113,7 @@ static void variables_json(const struct process *p, struct json *j)
 {
         char copy[sizeof p->variables], *rest, *line, *value;
 
-        json_object(j, "settings");
+        json_object(j, "variables");
         memcpy(copy, p->variables, sizeof copy);
         for (rest = copy; (line = strsep(&rest, "\n"));)
                 if ((value = strchr(line, '='))) {
@@ -140,7 +140,7 @@ static void process_json(const struct process *p, struct json *j)
         json_count(j, "pid", p->pid);
         json_count(j, "parent", p->parent);
         json_string(j, "program", p->program);
-        json_string(j, "born", p->birth == STOOK_STATS_BORN_BY_FORK ? "fork" : "exec");
+        json_string(j, "birth", p->birth == STOOK_STATS_BORN_BY_FORK ? "fork" : "exec");
         json_string(j, "end", ends[p->end]);
         json_string(j, "figures", !p->published ? "none" : p->exact ? "exact" : "earlier");
         if (process_age_ms(p, &age))

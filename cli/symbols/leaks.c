@@ -121,11 +121,6 @@ static int by_bytes(const void *a, const void *b)
         return strcmp(x->frames.lines, y->frames.lines);
 }
 
-static const char *plural(unsigned long long n)
-{
-        return n == 1 ? "" : "s";
-}
-
 static void print_group(const struct group *group, FILE *out)
 {
         unsigned number = 0;

@@ -8,7 +8,14 @@
 
 #include <stdarg.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <stdio.h>
+
+/* What follows a noun behind @n. */
+static inline const char *plural(uint64_t n)
+{
+        return n == 1 ? "" : "s";
+}
 
 /*
  * Writes @text to @out, with bytes that are not printable ASCII, and backslashes, as \xNN. It is

@@ -66,6 +66,7 @@ struct stook_report {
         const char      *cache_name;    /* the cache of the call, else the object's; may be NULL */
         const void      *slab;          /* start of the slab that the pointer lies in, or NULL */
         size_t           offset;        /* of the pointer in the slab, bytes */
+        const char      *heap_name;     /* the heap that was misused (heap.h); else NULL */
 };
 
 /*
@@ -77,6 +78,18 @@ struct stook_report {
  */
 STOOK_PUBLIC void stook_on_report(void (*call)(const struct stook_report *report, void *data),
                                   void *data);
+
+/*
+ * stook_set_output() - have what the library writes to standard error go to a function
+ * @write: gets each piece of text, which is not ended by a 0: reports with all of their lines, what
+ *         the library says of variables, the figures of STOOK_PRINT. It is called in any thread,
+ *         also in a signal handler, and in a child that checks the heap (stook_validate_all()). It
+ *         must return, and must not call the library. NULL: standard error.
+ * @data: passed to @write; it stays the caller's
+ * Threads: MT-safe, signal-safe. A text on its way in another thread may still go to the old place.
+ */
+STOOK_PUBLIC void stook_set_output(void (*write)(const char *text, size_t bytes, void *data),
+                                   void *data);
 
 /*
  * Which allocations are made to fail. They are those of caches with STOOK_CACHE_MAY_FAIL, of caches

@@ -144,6 +144,27 @@ STOOK_PUBLIC void stook_heap_free(struct stook_heap *heap, void *object);
 STOOK_PUBLIC struct stook_heap *stook_heap_of(const void *object);
 
 /*
+ * stook_heap_for_each_object() - call a function for each object of a heap
+ * @heap: NULL: for each object of malloc, those of <stook/malloc.h> and of the drop-in
+ * @each: gets an object that a caller owns, and the bytes that may be used there. A value other
+ *        than 0 ends the walk. The rules are those of stook_cache_for_each_object()'s callback; it
+ *        may free the object.
+ * @data: passed to @each
+ * No other thread may use the heap, or malloc, until the call returns: objects that another thread
+ * allocates or frees meanwhile may be shown or not, and large ones may be shown as they were.
+ * Return: 0, or the value that ended the walk; or
+ *   -EINVAL  each NULL; or the heap was destroyed, which is reported
+ *   -EBUSY   a prefilled sheaf is not returned, or slots or barns could not be emptied: objects of
+ *            other sizes may have been shown
+ *   -EDEADLK as for stook_heap_create(); reported
+ *   -ENOMEM  the library could not start
+ * Threads: MT-safe but for the heap itself, not signal-safe.
+ */
+STOOK_PUBLIC int stook_heap_for_each_object(struct stook_heap *heap,
+                                            int (*each)(void *object, size_t bytes, void *data),
+                                            void *data);
+
+/*
  * stook_heap_shrink() - give back what a heap keeps for objects to come
  * Return: 0, or -errno
  *   -EINVAL   heap NULL, or destroyed, which is reported

@@ -232,10 +232,10 @@ enum stook_metrics_format {
 /*
  * stook_metrics_write() - the heap's metrics, for a scraper
  * @out: a stream that is open for writing; it stays the caller's
- * Totals, caches that ever had a slab, groups; not heaps (stook_heap_for_each()), whose caches have
- * a new `born` each time a heap is made. Names are those of `stook info --prometheus`, where
- * it has the same metric; samples of caches and groups have no labels for process and library. No
- * lock is held while it is written.
+ * Totals, caches that ever had a slab, groups, heaps. Caches of a heap have a new `born` when it is
+ * made, so a program that makes many has many samples. Names are those of
+ * `stook info --prometheus`, where it has the same metric; no sample has labels for process and
+ * library. No lock is held while it is written.
  * Return: 0; or
  *   -EINVAL  @out NULL, or no such format
  *   -ENOMEM  the library could not start, or no memory

@@ -104,7 +104,9 @@ static void free_watched(struct stook_cache *cache)
 
 static int report_busy(struct stook_heap *heap, const char *detail)
 {
-        stook_report_found(STOOK_FAULT_OBJECTS_LEFT, heap, heap->name, NULL, 0, detail);
+        stook_report_about_found(&(struct stook_report_about){
+                .fault = STOOK_FAULT_OBJECTS_LEFT, .object = heap, .heap_name = heap->name,
+                .detail = detail });
         return -EBUSY;
 }
 
@@ -156,8 +158,9 @@ static void wait_for_readers(struct stook_heap *heap)
 
 static STOOK_COLD int refuse_destroyed(struct stook_heap *heap)
 {
-        stook_report_fault(STOOK_FAULT_DOUBLE_FREE, heap, heap->name, NULL, 0,
-                           "a heap that was destroyed before");
+        stook_report_about(&(struct stook_report_about){
+                .fault = STOOK_FAULT_DOUBLE_FREE, .object = heap, .heap_name = heap->name,
+                .detail = "a heap that was destroyed before" });
         return -EINVAL;
 }
 

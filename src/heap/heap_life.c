@@ -119,8 +119,9 @@ const struct stook_heap_duties stook_heap_duties = {
 
 STOOK_COLD void stook_heap_report_destroyed(const struct stook_heap *heap)
 {
-        stook_report_fault(STOOK_FAULT_NOT_LIVE, heap, heap->name, NULL, 0,
-                           "a heap that was destroyed before");
+        stook_report_about(&(struct stook_report_about){
+                .fault = STOOK_FAULT_NOT_LIVE, .object = heap, .heap_name = heap->name,
+                .detail = "a heap that was destroyed before" });
 }
 
 int stook_heap_lock(struct stook_heap *heap, const char *refusal)

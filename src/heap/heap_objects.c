@@ -324,9 +324,10 @@ static STOOK_COLD void report_other(const struct stook_heap *or_null, const void
         if (stook_malloc_usable(object, &ours) == STOOK_NO_OBJECT)
                 stook_cache_free_misuse(NULL, object);
         else
-                stook_report_fault(STOOK_FAULT_WRONG_CACHE, object,
-                                   or_null ? or_null->name : NULL, NULL, 0,
-                                   "an object that is not of this heap");
+                stook_report_about(&(struct stook_report_about){
+                        .fault = STOOK_FAULT_WRONG_CACHE, .object = object,
+                        .heap_name = or_null ? or_null->name : NULL,
+                        .detail = "an object that is not of this heap" });
 }
 
 static void release(void *object)

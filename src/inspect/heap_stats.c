@@ -24,7 +24,7 @@ static void add_cache(const struct stook_cache *cache, struct stook_heap_stats *
         stats->caches++;
 }
 
-static void fill(const struct stook_heap *heap, struct stook_heap_stats *stats)
+void stook_snapshot_heap(const struct stook_heap *heap, struct stook_heap_stats *stats)
 {
         uint64_t limit = __atomic_load_n(&heap->limit, __ATOMIC_RELAXED);
 
@@ -57,7 +57,7 @@ STOOK_API int stook_heap_get_stats(struct stook_heap *heap, struct stook_heap_st
                 return -EDEADLK;
         live = stook_heap_is_live(heap);
         if (live)
-                fill(heap, stats);
+                stook_snapshot_heap(heap, stats);
         stook_registry_unlock();
         return live ? 0 : -EINVAL;
 }

@@ -20,6 +20,13 @@ void stook_snapshot_sums(struct stook_sheaf_sums *sums, unsigned count);
 void stook_snapshot_cache(const struct stook_cache *cache, const struct stook_sheaf_sums *sums,
                           struct stook_cache_stats *stats);
 
+/* ---- heap_stats.c ---- */
+
+/* Racy, unless the registry mutex is held. Fills everything. */
+struct stook_heap;
+struct stook_heap_stats;
+void stook_snapshot_heap(const struct stook_heap *heap, struct stook_heap_stats *stats);
+
 /* ---- print.c ---- */
 /*
  * Gives the text to @put in pieces of whole lines. Any instruction, no lock held, nothing

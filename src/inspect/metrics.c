@@ -12,6 +12,7 @@
 #include "cache/cache.h"
 #include "gate/gate.h"
 #include "group/group.h"
+#include "heap/heaps.h"
 #include "inspect/inspect.h"
 #include "inspect/metrics.h"
 #include "os/os.h"
@@ -38,11 +39,15 @@ enum { gauge, counter };
 #define OF_GROUP(name, type, help, field) \
         { name, help, type == counter, offsetof(struct stook_group_stats, field) },
 
+#define OF_HEAP(name, type, help, field) \
+        { name, help, type == counter, offsetof(struct stook_heap_stats, field) },
+
 static const struct metric of_cache[] = { STOOK_METRICS_OF_CACHE(OF_CACHE)
                                           STOOK_COUNTERS(OF_COUNTER) };
 static const struct metric of_totals[] = { STOOK_METRICS_OF_HEAP(OF_TOTALS)
                                            STOOK_METRICS_OF_PROCESS(OF_TOTALS) };
 static const struct metric of_group[] = { STOOK_METRICS_OF_GROUP(OF_GROUP) };
+static const struct metric of_heap[] = { STOOK_METRICS_OF_PROGRAM_HEAP(OF_HEAP) };
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
@@ -106,7 +111,10 @@ static void head(struct writer *w, const struct metric *metric)
         }
 }
 
-/* @label: names the sample among those of its metric; NULL: it is the only one. */
+/*
+ * @label: names the sample among those of its metric; NULL: it is the only one. @second: the format
+ * of another label, with @id.
+ */
 static void sample(struct writer *w, const struct metric *metric, const char *label,
                    const char *name, const char *second, uint64_t id, const void *from)
 {
@@ -122,7 +130,7 @@ static void sample(struct writer *w, const struct metric *metric, const char *la
                 words(w, label);
                 words(w, "=");
                 quoted(w, name);
-                stook_report_format(text, sizeof(text), ",%s=\"%u\"}", second, id);
+                stook_report_format(text, sizeof(text), second, id);
                 words(w, text);
         }
         stook_report_format(text, sizeof(text), value == UINT64_MAX ? " +Inf" : " %u", value);
@@ -168,8 +176,8 @@ static bool caches(struct writer *w)
         for (unsigned m = 0; m < COUNT(of_cache); m++) {
                 head(w, &of_cache[m]);
                 for (unsigned i = 0; i < n; i++)
-                        sample(w, &of_cache[m], "cache", seen[i].stats.name, "born", seen[i].born,
-                               &seen[i].stats);
+                        sample(w, &of_cache[m], "cache", seen[i].stats.name, ",born=\"%u\"}",
+                               seen[i].born, &seen[i].stats);
         }
         stook_os_unreserve(seen, room);
         return true;
@@ -192,9 +200,46 @@ static void groups(struct writer *w)
                         stook_group_get_stats(group, &stats);
                         if (!stats.limit_bytes)
                                 stats.limit_bytes = UINT64_MAX;
-                        sample(w, &of_group[m], "group", stats.name, "id", id, &stats);
+                        sample(w, &of_group[m], "group", stats.name, ",id=\"%u\"}", id, &stats);
                 }
         }
+}
+
+struct seen_heap {
+        const struct stook_heap *heap;
+        struct stook_heap_stats stats;
+};
+
+/* Heaps that were never destroyed since; those that are made meanwhile are left out. */
+static bool heaps(struct writer *w)
+{
+        struct stook_heap *first = __atomic_load_n(&stook_heaps, __ATOMIC_ACQUIRE), *heap;
+        struct seen_heap *seen;
+        size_t room = 0, n = 0;
+
+        for (heap = first; heap; heap = heap->next)
+                room += sizeof(*seen);
+        seen = room ? stook_os_zeroed(room) : NULL;
+        if (room && !seen)
+                return false;
+        for (heap = first; heap; heap = heap->next) {
+                if (!stook_heap_is_live(heap))
+                        continue;
+                seen[n].heap = heap;
+                stook_snapshot_heap(heap, &seen[n].stats);
+                if (!seen[n].stats.limit_bytes)
+                        seen[n].stats.limit_bytes = UINT64_MAX;
+                n++;
+        }
+        for (unsigned m = 0; m < COUNT(of_heap); m++) {
+                head(w, &of_heap[m]);
+                for (size_t i = 0; i < n; i++)
+                        sample(w, &of_heap[m], "heap", seen[i].stats.name, ",address=\"0x%x\"}",
+                               (uintptr_t)seen[i].heap, &seen[i].stats);
+        }
+        if (room)
+                stook_os_unreserve(seen, room);
+        return true;
 }
 
 STOOK_API int stook_metrics_write(FILE *out, enum stook_metrics_format format)
@@ -211,6 +256,8 @@ STOOK_API int stook_metrics_write(FILE *out, enum stook_metrics_format format)
                 sample(&w, &of_totals[m], NULL, NULL, NULL, 0, &totals);
         }
         groups(&w);
+        if (!heaps(&w))
+                return -ENOMEM;
         if (w.open) {
                 words(&w, "# EOF");
                 end_line(&w);

@@ -65,4 +65,13 @@
         X("group_limit_bytes", gauge, "Most bytes that may be charged.", limit_bytes) \
         X("group_refusals", counter, "Allocations that were refused.", refusals)
 
+/* X(name, type, help, field of struct stook_heap_stats): of each heap that the program made. */
+#define STOOK_METRICS_OF_PROGRAM_HEAP(X) \
+        X("heap_bytes", gauge, "Bytes of the heap's slabs and large objects.", bytes) \
+        X("heap_peak_bytes", gauge, "Most bytes of the heap at once.", peak_bytes) \
+        X("heap_limit_bytes", gauge, "Most bytes that the heap may have.", limit_bytes) \
+        X("heap_large_bytes", gauge, "Bytes of the heap's large objects.", large_bytes) \
+        X("heap_objects_live", gauge, "Objects in slabs that callers own.", objects_live) \
+        X("heap_refusals", counter, "Allocations that failed.", refusals)
+
 #endif

@@ -15,6 +15,7 @@
 #include <stdint.h>
 
 #include "base/lock.h"
+#include "base/pair.h"
 #include "base/thread.h"
 #include "cache/cache.h"
 #include "debug/debug_modes.h"
@@ -32,6 +33,7 @@
 #include "stack/stack.h"
 #include "watch/watch.h"
 #include <stook/control.h>
+#include <stook/debug.h>
 #include <stook/version.h>
 
 #define START_WAITS 2000
@@ -142,6 +144,34 @@ static const char *registration(void)
         if (!stook_slot_enrol())
                 return "none";
         return stook_os_rseq_owner() == STOOK_RSEQ_OWN ? "own" : "libc";
+}
+
+/* stook_set_output(): the function and what it gets; 0: none. */
+static struct stook_pair output;
+
+static bool program_takes(const char *text, size_t bytes)
+{
+        struct stook_pair to = stook_pair_read(&output);
+        int before = errno;
+
+        /* Exchanging the pair for itself reads it whole. */
+        while (!stook_pair_cas(&output, &to, to))
+                ;
+        if (to.lo)
+                ((void (*)(const char *, size_t, void *))to.lo)(text, bytes, (void *)to.hi);
+        errno = before;
+        return to.lo;
+}
+
+STOOK_API void stook_set_output(void (*write)(const char *text, size_t bytes, void *data),
+                                void *data)
+{
+        struct stook_pair now = stook_pair_read(&output);
+
+        while (!stook_pair_cas(&output, &now,
+                               (struct stook_pair){ (uintptr_t)write, (uintptr_t)data }))
+                ;
+        __atomic_store_n(&stook_os_output, program_takes, __ATOMIC_RELAXED);
 }
 
 STOOK_API int stook_get_mode(struct stook_mode *mode)

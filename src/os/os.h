@@ -249,6 +249,8 @@ bool stook_os_word_is_set(uint32_t *word);
  */
 void stook_os_keep_stderr(void);
 void stook_os_write(const char *text, size_t bytes); /* to stderr; loops over short writes */
+/* Atomic. What the two write goes to it first; true: it is done. NULL: to stderr. */
+extern bool (*stook_os_output)(const char *text, size_t bytes);
 struct iovec;
 void stook_os_write_line(const struct iovec *parts, int n); /* likewise, by one write */
 /* Puts that descriptor back in place: in a copy of the process, for a helper that it executes. */

@@ -1,5 +1,5 @@
 /*
- * Purpose: words on stderr, and the end of the process.
+ * Purpose: words on stderr, or to the program, which may take them; and the end of the process.
  * Failure: what stderr does not take (closed, full and non-blocking) is lost. If it was closed, a
  * descriptor that was kept of it takes it (STOOK_PRINT).
  */
@@ -15,6 +15,15 @@
 
 #include "os/os.h"
 #include "os/system_call.h"
+
+bool (*stook_os_output)(const char *text, size_t bytes);
+
+static bool is_taken(const char *text, size_t bytes)
+{
+        bool (*to)(const char *, size_t) = __atomic_load_n(&stook_os_output, __ATOMIC_RELAXED);
+
+        return to && to(text, bytes);
+}
 
 /* Const after start: a second descriptor of standard error, and which file that was. */
 static struct {
@@ -52,6 +61,8 @@ void stook_os_write(const char *text, size_t bytes)
 {
         int before = errno, fd = STDERR_FILENO;
 
+        if (is_taken(text, bytes))
+                return;
         while (bytes) {
                 ssize_t n = write(fd, text, bytes);
 
@@ -71,9 +82,13 @@ void stook_os_write(const char *text, size_t bytes)
 
 void stook_os_write_line(const struct iovec *parts, int n)
 {
-        int before = errno;
+        int before = errno, taken = 0;
 
-        if (writev(STDERR_FILENO, parts, n) < 0 && (errno != EBADF || !is_kept() ||
+        while (taken < n && is_taken(parts[taken].iov_base, parts[taken].iov_len))
+                taken++;
+        parts += taken;
+        n -= taken;
+        if (n && writev(STDERR_FILENO, parts, n) < 0 && (errno != EBADF || !is_kept() ||
                                                     writev(kept.fd, parts, n) < 0)) {
                 /* there is nothing to report to */
         }

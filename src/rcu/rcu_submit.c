@@ -282,10 +282,8 @@ void stook_rcu_unbook(size_t bytes)
 
 static bool is_over(void)
 {
-        uint64_t most = __atomic_load_n(&limit, __ATOMIC_RELAXED);
+        uint64_t most = stook_rcu_limit_bytes();
 
-        if (!most)
-                most = __atomic_load_n(&by_default, __ATOMIC_RELAXED);
         return most && stook_rcu_backlog() >= most;
 }
 

@@ -41,15 +41,17 @@ const char *stook_report_fault_words(enum stook_fault fault)
 
 static void put_place(struct stook_text *text, const struct stook_report_about *about)
 {
-        if (!about->cache_name && !about->slab)
+        const char *name = about->heap_name ? about->heap_name : about->cache_name;
+
+        if (!name && !about->slab)
                 return;
         stook_text_words(text, " (");
-        if (about->cache_name) {
-                stook_text_words(text, "cache ");
-                stook_text_plain(text, about->cache_name);
+        if (name) {
+                stook_text_words(text, about->heap_name ? "heap " : "cache ");
+                stook_text_plain(text, name);
         }
         if (about->slab) {
-                stook_text_words(text, about->cache_name ? ", slab " : "slab ");
+                stook_text_words(text, name ? ", slab " : "slab ");
                 stook_text_pointer(text, about->slab);
                 stook_text_words(text, " offset ");
                 stook_text_number(text, about->offset, 10);
@@ -76,7 +78,8 @@ static void call_hook(const struct stook_report_about *about, const char *line)
 {
         struct stook_report report = {
                 .report_size = sizeof(report), .fault = about->fault, .text = line,
-                .object = about->object, .cache_name = about->cache_name, .slab = about->slab,
+                .object = about->object, .cache_name = about->cache_name,
+                .heap_name = about->heap_name, .slab = about->slab,
                 .offset = about->offset,
         };
         struct stook_pair call = stook_pair_read(&hook);

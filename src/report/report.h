@@ -38,7 +38,7 @@ struct stook_report_track {
 struct stook_report_about {
         enum stook_fault fault;
         const void *object;             /* the pointer that was passed, or that is at fault */
-        const char *cache_name;
+        const char *cache_name, *heap_name;     /* one of them at most */
         const void *slab;
         size_t      offset;             /* of `object` in the slab */
         size_t      object_bytes;       /* of the cache or class */

@@ -2,8 +2,8 @@
  * Purpose: each report as one line of JSON, added to the file that STOOK_REPORT_JSON names. The
  * file is opened for each line, so that no descriptor is kept from the program, and processes may
  * share it. What is not known is left out:
- *   fault program pid thread text object cache slab offset object_bytes requested_bytes
- *   bad {address expected found}   bytes {address hex}
+ *   format fault program pid thread text object cache heap slab offset object_bytes requested_bytes
+ *   bad {address expected found}   dump {address hex}
  *   stack [...]   allocated, freed {thread ms_ago stack [...]}
  * Addresses are strings ("0x..."), because JSON's numbers may be too short for them.
  * Concurrency: any thread, any instruction; each line is one write.
@@ -163,7 +163,7 @@ static void put_bytes(struct stook_text *text, const struct stook_report_about *
         /* Not more than fit; the bad byte is among them. */
         if (about->bad >= from + bytes && about->bad < about->dump + about->dump_bytes)
                 from = about->bad - bytes / 2;
-        put_key(text, "bytes");
+        put_key(text, "dump");
         stook_text_put(text, '{');
         put_address(text, "address", from);
         put_key(text, "hex");
@@ -191,6 +191,7 @@ void stook_report_tell_json(struct stook_text *text, const struct stook_report_a
                             const struct stook_report_stacks *stacks)
 {
         stook_text_put(text, '{');
+        put_count(text, "format", 1);
         put_words(text, "fault", stook_report_fault_words(about->fault));
         put_words(text, "program", stook_process_name());
         put_count(text, "pid", stook_report_pid());
@@ -199,6 +200,7 @@ void stook_report_tell_json(struct stook_text *text, const struct stook_report_a
         put_string(text, line, line + bytes - 1);
         put_address(text, "object", about->object);
         put_words(text, "cache", about->cache_name);
+        put_words(text, "heap", about->heap_name);
         put_address(text, "slab", about->slab);
         if (about->slab)
                 put_count(text, "offset", about->offset);

@@ -1,7 +1,8 @@
 /*
  * Purpose: all objects of a cache that callers own: a walk over them, and a destroy that frees
  * them.
- * Place: API; calls slot, barn and slab from above, as a destroy does.
+ * Place: API, and inspect for the caches of malloc and of heaps (walk.h); calls slot, barn and slab
+ *  from above, as a destroy does.
  *
  * During the walk the cache has no sheaves: its configuration says so, and slots and barns are
  * emptied. So an object that is out of its slab is a caller's, and a free sets its bit at once. A
@@ -22,6 +23,7 @@
 #include "cache/cache_slow.h"
 #include "cache/cache_watch.h"
 #include "gate/gate.h"
+#include "walk/walk.h"
 
 #define BATCH 32                        /* objects that are freed together */
 
@@ -114,8 +116,6 @@ static int go(struct walk *walk, const char *refusal)
         struct stook_cache *cache = walk->cache;
         int error;
 
-        if (stook_registry_is_class(cache))
-                return -EINVAL;
         stook_gate_check();
         if (!stook_registry_may_wait(refusal))
                 return -EDEADLK;
@@ -128,14 +128,18 @@ static int go(struct walk *walk, const char *refusal)
         return error ? error : walk->answer;
 }
 
+int stook_walk_objects(struct stook_cache *cache, int (*each)(void *object, void *data),
+                       void *data, const char *refusal)
+{
+        return go(&(struct walk){ .cache = cache, .each = each, .data = data }, refusal);
+}
+
 STOOK_API int stook_cache_for_each_object(struct stook_cache *cache,
                                           int (*each)(void *object, void *data), void *data)
 {
-        struct walk walk = { .cache = cache, .each = each, .data = data };
-
-        if (!cache || !each)
+        if (!cache || !each || stook_registry_is_class(cache))
                 return -EINVAL;
-        return go(&walk, STOOK_REFUSED("stook_cache_for_each_object"));
+        return stook_walk_objects(cache, each, data, STOOK_REFUSED("stook_cache_for_each_object"));
 }
 
 STOOK_API int stook_cache_destroy_all(struct stook_cache *cache,
@@ -146,6 +150,8 @@ STOOK_API int stook_cache_destroy_all(struct stook_cache *cache,
 
         if (!cache)
                 return 0;
+        if (stook_registry_is_class(cache))
+                return -EINVAL;
         error = go(&walk, STOOK_REFUSED("stook_cache_destroy_all"));
         return error ? error : stook_cache_destroy(cache);
 }

@@ -106,7 +106,9 @@ static void test_every_call_is_there(void **state)
                 CALL(stook_heap_set_limit),
                 CALL(stook_heap_get_stats),
                 CALL(stook_heap_for_each),
+                CALL(stook_heap_for_each_object),
                 CALL(stook_on_report),
+                CALL(stook_set_output),
                 CALL(stook_cache_validate),
                 CALL(stook_validate_all),
                 CALL(stook_leak_check),
@@ -141,7 +143,7 @@ static void test_sizes_are_kept(void **state)
         assert_int_equal(sizeof(struct stook_cache_args), 136);
         assert_int_equal(sizeof(struct stook_heap_args), 24);
         assert_int_equal(sizeof(struct stook_heap_stats), 136);
-        assert_int_equal(sizeof(struct stook_report), 56);
+        assert_int_equal(sizeof(struct stook_report), 64);
         assert_int_equal(sizeof(struct stook_mode), 56);
         assert_int_equal(sizeof(struct stook_thread_v1), 64);
 }

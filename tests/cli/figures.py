@@ -117,7 +117,7 @@ class Figures(Compiled):
                              p["pages"]["taken_bytes"] - totals["space_bytes"])
             for c in p["caches"] + [totals]:
                 n = c["counters"]
-                self.assertAlmostEqual(sum(c["allocated_from"].values()),
+                self.assertAlmostEqual(sum(c["allocated_shares"].values()),
                                        1 if n["alloc_fastpath"] + n["alloc_slowpath"] else 0,
                                        places=4)
                 if p["figures"] == "exact" and c is not totals:
@@ -149,7 +149,7 @@ class Figures(Compiled):
     def only(self, data):
         self.assertEqual(len(data["processes"]), 1)
         p = data["processes"][0]
-        self.assertEqual((p["pid"], p["program"], p["born"], p["end"]),
+        self.assertEqual((p["pid"], p["program"], p["birth"], p["end"]),
                          (data["run"]["pid"], "worker", "exec", "ended"))
         return p
 
@@ -206,7 +206,7 @@ class Figures(Compiled):
         self.assertEqual(len(children), 3)
         self.assertEqual(len({p["pid"] for p in data["processes"]}), 4)
         for p in children:
-            self.assertEqual((p["born"], p["parent"]), ("fork", root["pid"]))
+            self.assertEqual((p["birth"], p["parent"]), ("fork", root["pid"]))
             self.check_worker(p, exact=True)
         self.assertEqual(done.stderr.count("at exit"), 4)
 

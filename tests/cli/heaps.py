@@ -203,7 +203,8 @@ int main(void)
 {
         struct stook_cache *mine = stook_cache_create("mine", 100, NULL);
         struct stook_group *group = stook_group_create("ours", NULL, 1 << 20);
-        int ready = 0;
+        struct stook_heap *heap = stook_heap_create("theirs", NULL);
+        int ready = !stook_heap_alloc(heap, 100);
         for (int i = 0; i < 1000; i++)
                 ready += !!stook_cache_alloc(mine);
         ready += !!stook_malloc(1 << 20) + !!group;

@@ -210,8 +210,7 @@ class Outside(Inspect):
         heads = [{line for line in text.splitlines() if line.startswith("#")}
                  for text in (scrape, inside)]
         names = [{line.split()[2] for line in head} for head in heads]
-        outside = {name for name in names[0] - names[1] if not name.startswith("stook_heap_")}
-        self.assertEqual(outside, {"stook_cache_pinned_bytes", "stook_resident_bytes"})
+        self.assertEqual(names[0] - names[1], {"stook_cache_pinned_bytes", "stook_resident_bytes"})
         both = names[0] & names[1]
         self.assertEqual(*({line for line in head if line.split()[2] in both} for head in heads))
         self.assertGreater(len(both), 40)
@@ -221,7 +220,8 @@ class Outside(Inspect):
                    for text in (scrape, inside)]
         for name in ("stook_space_bytes ", "stook_large_bytes ", "stook_large_objects ",
                      'stook_cache_objects_live{cache="mine",', 'stook_cache_slabs{cache="mine",',
-                     'stook_group_limit_bytes{group="ours",'):
+                     'stook_group_limit_bytes{group="ours",', 'stook_heap_bytes{heap="theirs",',
+                     'stook_heap_objects_live{heap="theirs",', 'stook_heap_limit_bytes{heap="t'):
             outside, within = ([x for x in sample if x.startswith(name)] for sample in samples)
             self.assertEqual(len(outside), 1, name)
             self.assertEqual(outside, within)
@@ -255,13 +255,13 @@ class Outside(Inspect):
         self.assertEqual(sorted(heaps), ["empty", "sessions"])
         sessions, empty = heaps["sessions"], heaps["empty"]
         self.assertEqual([sessions[k] for k in ("bytes", "peak_bytes", "large_bytes")], said)
-        self.assertEqual((sessions["objects_live"], sessions["caches"], sessions["refusals"],
+        self.assertEqual((sessions["objects_live"], sessions["cache_count"], sessions["refusals"],
                           sessions["limit_bytes"]), (600, 3, 1, 1 << 20))
-        self.assertEqual(sessions["group"], look["groups"][0]["id"])
-        self.assertEqual((empty["bytes"], empty["limit_bytes"], empty["group"]), (0, None, None))
+        self.assertEqual(sessions["group_id"], look["groups"][0]["id"])
+        self.assertEqual((empty["bytes"], empty["limit_bytes"], empty["group_id"]), (0, None, None))
         self.assertEqual(sum(c["name"].startswith("sessions-") for c in look["caches"]), 3)
         self.assertRegex(text, r"heap sessions \(0x[0-9a-f]+, charged to group 1\): .* of 1.0 MiB")
-        self.assertIn(f'heap="sessions",address="{sessions["address"]:#x}"}} {said[0]}', scrape)
+        self.assertIn(f'heap="sessions",address="{sessions["address"]}"}} {said[0]}', scrape)
 
     def test_since(self):
         program = "import sys\nprint('ready', flush=True)\nfor line in sys.stdin:\n" \

@@ -150,8 +150,8 @@ class Run(Compiled):
         env = {**os.environ, "STOOK_CAPACITY": "8", "STOOK_OF_OTHERS": "secret"}
         done, json = figures("sort", "/dev/null", options=["--stats"], env=env)
         process = json["processes"][0]
-        self.assertEqual(process["settings"]["STOOK_CAPACITY"], "8")
-        self.assertNotIn("STOOK_STATS", process["settings"])
+        self.assertEqual(process["variables"]["STOOK_CAPACITY"], "8")
+        self.assertNotIn("STOOK_STATS", process["variables"])
         self.assertIn("STOOK_OF_OTHERS", process["unknown_variables"])
         self.assertIn("STOOK_CAPACITY=8", re.search(r"\nsettings: (.*)\n", done.stderr)[1])
         self.assertRegex(done.stderr, r"\nvariables that Stook does not read: .*STOOK_OF_OTHERS")

@@ -118,7 +118,8 @@ class Input(Replay):
         answer = self.replay(text)
         trace = answer["trace"]
         self.assertEqual([trace[key] for key in (
-            "events", "caches", "cpus", "frees_before", "frees_of_null", "failed_allocations",
+            "events", "cache_count", "cpu_count", "frees_before", "frees_of_null",
+                    "failed_allocations",
             "frees_implied", "other_events", "frees_by_rcu", "cut_bytes")],
             [8, 2, 2, 1, 1, 1, 1, 1, 0, 0])
         self.assertEqual(trace["nanoseconds"], 9000)
@@ -130,7 +131,7 @@ class Input(Replay):
         self.assertEqual(sum(caches["node"]["freed_to"].values()), 2)
         self.assertEqual(caches["kmalloc-64"]["objects_live"], 0)
         self.assertEqual(answer["replays"][0]["live_objects"], 2)
-        self.assertEqual(answer["replays"][0]["memory"][-1]["live_bytes"], 200 + 9000)
+        self.assertEqual(answer["replays"][0]["samples"][-1]["live_bytes"], 200 + 9000)
 
     def test_old_kernels(self):
         """No name in kmem_cache_alloc, six digits of time."""
@@ -153,7 +154,8 @@ class Input(Replay):
                  "  a-7     [001]  1437.000001: <stack trace>\n => kmem_cache_alloc\n => kfree\n")
         for flags in ("", "d..2. "):
             traced = self.replay(head + other + perf.traced(flags))
-            for key in ("events", "caches", "cpus", "failed_allocations", "frees_of_null"):
+            for key in ("events", "cache_count", "cpu_count", "failed_allocations",
+                        "frees_of_null"):
                 self.assertEqual(traced["trace"][key], plain["trace"][key], key)
             self.assertEqual(traced["trace"]["other_events"], 2)
             for key in ("calls", "allocated_from", "freed_to", "live_objects", "caches"):
@@ -223,12 +225,12 @@ class Input(Replay):
         b = Block(at_ns=1500, buffer=1).thread(8, 1).free(9000, 0xa000)
         answer = self.replay(a.bytes() + b.bytes() + b.bytes()[:40])
         self.assertEqual([answer["trace"][key] for key in (
-            "events", "caches", "cpus", "frees_before", "frees_by_rcu", "cut_bytes")],
+            "events", "cache_count", "cpu_count", "frees_before", "frees_by_rcu", "cut_bytes")],
             [53, 1, 2, 1, 5, 40])
         result = answer["replays"][0]
         self.assertEqual(sum(result["allocated_from"].values()), 30)
         self.assertEqual(sum(result["freed_to"].values()), 20)
-        self.assertEqual(result["memory"][-1]["live_bytes"], 10 * 90)
+        self.assertEqual(result["samples"][-1]["live_bytes"], 10 * 90)
         self.assertEqual(result["peak"]["live_bytes"] >= 2 << 20, True)
 
     def test_some_caches(self):
@@ -259,7 +261,8 @@ class Settings(Replay):
         self.assertEqual(counted[0], counted[1])
         self.assertEqual(answers[0]["live_objects"], len(alive))
         self.assertEqual(sum(c["objects_live"] for c in answers[0]["caches"]), len(alive))
-        self.assertEqual([answers[0]["settings"][key] for key in ("slots", "nodes")], [4, 2])
+        self.assertEqual([answers[0]["settings"][key] for key in ("slot_count", "node_count")],
+                         [4, 2])
         self.assertEqual(answers[0]["failed"], 0)
 
     def test_capacity(self):
@@ -276,7 +279,7 @@ class Settings(Replay):
         text = pairs(4000, free_cpu=1).text()
         apart = self.one(text, "--capacity", "16")
         together = self.one(text, "--capacity", "16", "--slots", "1")
-        self.assertEqual(apart["settings"]["slots"], 2)
+        self.assertEqual(apart["settings"]["slot_count"], 2)
         self.assertGreater(together["allocated_from"]["slot"], 3990)
         self.assertLess(apart["allocated_from"]["slot"], 3900)
         self.assertGreater(apart["freed_to"]["barn"], 100)
@@ -298,7 +301,7 @@ class Settings(Replay):
         self.assertEqual(rows[-3][1:4], ["0.0%", "0.0%", "100.0%"])
         with open(self.path + ".json") as f:
             replays = json.load(f)["replays"]
-        self.assertEqual([r["settings"]["capacity"] for r in replays], [0, 8, 64])
+        self.assertEqual([r["settings"]["sheaf_capacity"] for r in replays], [0, 8, 64])
         svg = ElementTree.parse(self.path + ".svg").getroot()
         lines = svg.findall("{http://www.w3.org/2000/svg}polyline")
         self.assertEqual([len(line.get("points").split()) for line in lines], [3] * 5)
@@ -313,7 +316,8 @@ class Settings(Replay):
         with open(self.path + ".json") as f:
             answer = json.load(f)
         self.assertEqual(
-            [[r["settings"][key] for key in ("capacity", "barn_full", "barn_empty", "slots")]
+            [[r["settings"][key] for key in ("sheaf_capacity", "barn_full", "barn_empty",
+                                             "slot_count")]
              for r in answer["replays"]],
             [[c, b, b, s] for c in (0, 4, 16) for b in (0, 3) for s in (1, 2)])
         self.assertEqual({r["ns_per_call"] for r in answer["replays"]}, {None})
@@ -344,12 +348,12 @@ class Settings(Replay):
         self.assertIn("\n1 cache of fewer than 800 calls: too few to say\n", done.stdout)
         with open(self.path + ".json") as f:
             answer = json.load(f)
-        self.assertEqual([(a["cache"], a["slots"]) for a in answer["advised"]],
+        self.assertEqual([(a["cache"], a["slot_count"]) for a in answer["advised"]],
                          [("node", 1), ("node", 2), ("swing", 1), ("swing", 2)])
         for advised in answer["advised"]:
-            slots, choices = advised["slots"], []
+            slots, choices = advised["slot_count"], []
             for number, r in enumerate(answer["replays"]):
-                if r["settings"]["slots"] != slots:
+                if r["settings"]["slot_count"] != slots:
                     continue
                 c = next(c for c in r["caches"] if c["name"] == advised["cache"])
                 calls = [c["allocated_from"][key] + c["freed_to"][key]
@@ -365,7 +369,7 @@ class Settings(Replay):
             self.assertEqual((advised["replay"], advised["kept_bytes"], advised["calls"]),
                              (number, kept, sum(calls)))
             self.assertEqual(list(advised["answered_by"].values()), calls)
-        self.assertEqual({a["capacity"] for a in answer["advised"]} & {0, 2, 128}, set())
+        self.assertEqual({a["sheaf_capacity"] for a in answer["advised"]} & {0, 2, 128}, set())
 
     def test_picture_of_memory(self):
         self.write(pairs(80).text())
@@ -484,10 +488,10 @@ class Kernels(Replay):
         answer = self.recorded("kernel-6.18.txt.xz", "--sweep", "capacity=0,32,60,128",
                                "--cache", "kmalloc-64")
         trace = answer["trace"]
-        self.assertEqual([trace[key] for key in ("events", "cpus", "frees_before",
+        self.assertEqual([trace[key] for key in ("events", "cpu_count", "frees_before",
                                                  "frees_of_null", "frees_implied")],
                          [4420, 2, 134, 854, 117])
-        self.assertEqual([(a["cache"], a["capacity"]) for a in answer["advised"]],
+        self.assertEqual([(a["cache"], a["sheaf_capacity"]) for a in answer["advised"]],
                          [("kmalloc-64", 60)])
 
     def test_linux_7_3(self):
@@ -496,7 +500,7 @@ class Kernels(Replay):
             packed.extractall(self.folder.name)
         answer = self.recorded("kernel-7.3.txt.xz", "--kernel",
                                self.folder.name + "/kernel-7.3-slab")
-        self.assertEqual([answer["trace"][key] for key in ("events", "caches", "cpus")],
+        self.assertEqual([answer["trace"][key] for key in ("events", "cache_count", "cpu_count")],
                          [45524, 35, 2])
         capacity = {c["name"]: c["sheaf_capacity"] for c in answer["kernel"]["caches"]}
         self.assertEqual([capacity[name] for name in ("vm_area_struct", "maple_node", "mm_struct",

@@ -186,6 +186,7 @@ static void heaps(void **state)
         assert_int_equal(CALL(stook_heap_reset, NULL), -EINVAL);
         assert_int_equal(CALL(stook_heap_shrink, NULL), -EINVAL);
         assert_int_equal(CALL(stook_heap_set_limit, NULL, 1), -EINVAL);
+        assert_int_equal(CALL(stook_heap_for_each_object, NULL, NULL, NULL), -EINVAL);
         assert_int_equal(CALL(stook_heap_get_stats, NULL, &stats), -EINVAL);
         assert_int_equal(stook_heap_get_stats(heap, NULL), -EINVAL);
         assert_int_equal(CALL(stook_heap_for_each, NULL, NULL), -EINVAL);
@@ -312,6 +313,7 @@ static void figures_and_control(void **state)
         assert_int_equal(CALL(stook_get_totals_approximate, NULL), -EINVAL);
         assert_int_equal(CALL(stook_metrics_write, NULL, STOOK_METRICS_PROMETHEUS), -EINVAL);
         CALL(stook_on_report, NULL, NULL);
+        CALL(stook_set_output, NULL, NULL);
         stook_on_report(on_report, NULL);
         assert_non_null(CALL(stook_version));
         CALL(stook_maintain);

@@ -149,7 +149,7 @@ static void test_json(void **unused)
         stook_report_about(&about);
         assert_string_equal(
                 json,
-                "{\"fault\":\"double free\",\"program\":\"a\\u0009name\",\"pid\":1234,"
+                "{\"format\":1,\"fault\":\"double free\",\"program\":\"a\\u0009name\",\"pid\":1234,"
                 "\"thread\":1235,\"text\":\"stook: double free: pointer 0x50 (cache "
                 "\\\"quoted\\\", slab 0x40 offset 16)\",\"object\":\"0x50\","
                 "\"cache\":\"\\\"quoted\\\"\",\"slab\":\"0x40\",\"offset\":16,"
@@ -161,7 +161,7 @@ static void test_json(void **unused)
         about = (struct stook_report_about){ AROUND(object) };
         stook_report_about_found(&about);
         assert_non_null(strstr(json, ",\"object_bytes\":32,\"requested_bytes\":20,\"bad\":{"));
-        assert_non_null(strstr(json, ",\"expected\":187,\"found\":65},\"bytes\":{\"address\":"));
+        assert_non_null(strstr(json, ",\"expected\":187,\"found\":65},\"dump\":{\"address\":"));
         assert_non_null(strstr(json, "\"hex\":\"6b6b6b6b6b6b6b6b6b6b6b6b6b6b6b6b6b6b6b6b410000"));
         stook_report_set_json("");
 }
