@@ -18,6 +18,7 @@
  *   STOOK_MAP_NAMES=0|1                  name mappings "stook" in /proc/PID/maps
  *   STOOK_PRINT=exit|SIGNAL,...          print statistics (read by inspect/print.c)
  *   STOOK_MERGE=0|1                      share caches of equal geometry: never, always
+ *   STOOK_TOKENS=2..16                   partitions of allocation tokens (read by the drop-in)
  *   STOOK_OPTIONS=off                    no others count (read by process/option_source.c)
  */
 #include <stddef.h>

@@ -28,7 +28,7 @@ const char *const stook_option_names[] = {
         "CAPACITY", "CHECKER", "DEBUG", "DECAY_MS", "FAIL", "GROUP_LIMIT", "HARDEN", "LEAKS",
         "MAINTENANCE", "MAP_NAMES", "MERGE", "NOTES", "ON_FAULT", "OPTIONS", "PRINT", "PROFILE",
         "RCU_BACKLOG", "RECORD", "REPORT_JSON", "SAMPLE", "SLOTS", "STATS", "STRICT_NUMA",
-        "SUPPRESS", "SYMBOLIZER", "THP", "TINY", "TOPOLOGY",
+        "SUPPRESS", "SYMBOLIZER", "THP", "TINY", "TOKENS", "TOPOLOGY",
 };
 _Static_assert(sizeof(stook_option_names) / sizeof(stook_option_names[0]) == STOOK_OPTIONS,
                "as many as there are states of options");

@@ -15,7 +15,7 @@
 #include "base/compiler.h"
 
 /* ---- option_source.c: <stook/options.h>; the names: env_spelling.c ---- */
-#define STOOK_OPTIONS 28
+#define STOOK_OPTIONS 29
 extern const char *const stook_option_names[];          /* [STOOK_OPTIONS], by the alphabet */
 /* By the index of the name. Zeros: the default. Readers outside look at it, too (life/root.h). */
 struct stook_option_state {
