@@ -77,6 +77,37 @@ static void a_small_refill_makes_a_small_sheaf(void **state)
         expect_nothing_left(c);
 }
 
+/*
+ * A cache that only frees has short sheaves, and none where the caller's full sheaf finds no room.
+ * Not one that was tuned: its sheaves have what was asked for.
+ */
+static void frees_alone_get_short_sheaves(void **state)
+{
+        struct fake_cache *c = make(4, 128, 3, 3);
+        static const struct { bool unasked, tuned; unsigned capacity; } cases[] = {
+                { false, false, 128 }, { true, false, STOOK_BARN_SHORT }, { true, true, 128 },
+        };
+
+        (void)state;
+        stook_barns_let_grow(&c->barns);
+        for (size_t i = 0; i < STOOK_ARRAY_SIZE(cases); i++) {
+                struct stook_sheaf *sheaf;
+
+                if (cases[i].tuned)
+                        stook_barns_set(&c->barns, 128, 3, 3);
+                c->barns.node[0].unasked = cases[i].unasked ? 1000 : 0;
+                sheaf = stook_barn_get_empty(&c->barns, 0, STOOK_FROM_BELOW);
+                assert_non_null(sheaf);
+                assert_int_equal(stook_sheaf_capacity(sheaf), cases[i].capacity);
+                stook_sheaf_delete(sheaf, &c->counters);
+                sheaf = stook_barn_get_empty(&c->barns, 0, STOOK_FROM_BELOW | STOOK_FROM_IF_ROOM);
+                assert_int_equal(!sheaf, cases[i].capacity != 128);
+                if (sheaf)
+                        stook_sheaf_delete(sheaf, &c->counters);
+        }
+        expect_nothing_left(c);
+}
+
 static void a_discarded_sheaf_gives_all_of_it_back(void **state)
 {
         struct fake_cache *c = make(3, 32, 3, 3);
@@ -136,6 +167,7 @@ int main(void)
                 cmocka_unit_test_setup(a_failed_refill_loses_nothing, setup),
                 cmocka_unit_test_setup(a_refill_of_nothing_makes_none, setup),
                 cmocka_unit_test_setup(a_small_refill_makes_a_small_sheaf, setup),
+                cmocka_unit_test_setup(frees_alone_get_short_sheaves, setup),
                 cmocka_unit_test_setup(a_discarded_sheaf_gives_all_of_it_back, setup),
                 cmocka_unit_test_setup(a_fill_takes_what_there_is, setup),
                 cmocka_unit_test_setup(a_fill_for_put_asks_for_room_first, setup),

@@ -377,6 +377,44 @@ static void a_limit_bounds_a_heap(void **state)
         free(objects);
 }
 
+/*
+ * A large object that grows gets ahead of what was asked for, and near the limit it is cut to that:
+ * the group is charged what the heap has, no more and no less.
+ */
+static void what_is_cut_at_a_limit_is_uncharged(void **state)
+{
+        struct stook_group *group = stook_group_create("cut", NULL, 0);
+        struct stook_heap_args args = { .args_size = sizeof(args), .group = group,
+                                        .limit_bytes = 4 << 20 };
+        struct stook_heap *heap = stook_heap_create("cut", &args);
+        uint64_t own = stook_group_usage(group);        /* the heap itself */
+        unsigned cut = 0;
+        char *object;
+
+        (void)state;
+        for (size_t first = 200000; first < 3 << 20; first += 300000) {
+                object = stook_heap_alloc(heap, first);
+                for (size_t size = first; object; size += 100000) {
+                        char *other = stook_heap_realloc(heap, object, size);
+                        size_t usable = stook_usable_size(other ? other : object);
+
+                        assert_int_equal(stook_group_usage(group) - own, stats_of(heap).bytes);
+                        assert_int_equal(stats_of(heap).large_bytes, usable);
+                        assert_true(usable <= 4 << 20);
+                        cut += other && size > 3 << 20 && usable < size + size / 8;
+                        if (!other)
+                                break;
+                        object = other;
+                }
+                stook_heap_free(heap, object);
+                assert_int_equal(stook_group_usage(group), own);
+        }
+        assert_true(cut > 0);
+        assert_int_equal(stook_heap_destroy(heap), 0);
+        assert_int_equal(stook_group_usage(group), 0);
+        stook_group_destroy(group);
+}
+
 static void a_shrink_gives_back_what_is_free(void **state)
 {
         struct stook_heap *heap = make(0);
@@ -444,6 +482,7 @@ int main(void)
                 cmocka_unit_test(misuse_is_reported),
                 cmocka_unit_test(arguments_that_are_none_are_refused),
                 cmocka_unit_test(a_limit_bounds_a_heap),
+                cmocka_unit_test(what_is_cut_at_a_limit_is_uncharged),
                 cmocka_unit_test(a_shrink_gives_back_what_is_free),
                 cmocka_unit_test(a_group_is_charged_the_heap),
         };

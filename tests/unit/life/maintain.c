@@ -354,6 +354,44 @@ static void test_the_thread_does_it_by_itself(void **state)
         gone(cache);
 }
 
+/* Return: not NULL: a call failed. */
+static void *stop_and_start(void *failed)
+{
+        for (int i = 0; i < 300; i++)
+                if (stook_maintenance_thread(i % 2))
+                        return failed;
+        return NULL;
+}
+
+/*
+ * Stops beside starts: neither waits for ever, there is one thread at most, and what was asked for
+ * last, by a thread alone, holds.
+ */
+static void test_stops_beside_starts(void **state)
+{
+        int others = threads_of_process();
+        pthread_t threads[3];
+        void *answer;
+
+        (void)state;
+        alarm(120);
+        for (int i = 0; i < 3; i++)
+                assert_int_equal(pthread_create(&threads[i], NULL, stop_and_start, &threads), 0);
+        for (int i = 0; i < 3; i++) {
+                assert_int_equal(pthread_join(threads[i], &answer), 0);
+                assert_null(answer);
+        }
+        assert_int_equal(stook_maintenance_thread(0), 0);
+        assert_true(becomes(others));
+        assert_false(stook_dirty_is_threaded());
+        assert_int_equal(stook_maintenance_thread(1), 0);
+        assert_true(becomes(others + 1));
+        assert_true(stook_dirty_is_threaded());
+        assert_int_equal(stook_maintenance_thread(0), 0);
+        assert_true(becomes(others));
+        alarm(0);
+}
+
 int main(void)
 {
         const struct CMUnitTest tests[] = {
@@ -361,6 +399,7 @@ int main(void)
                 cmocka_unit_test(test_a_slot_whose_cpu_is_gone_is_evacuated),
                 cmocka_unit_test(test_all_is_given_back_when_memory_is_scarce),
                 cmocka_unit_test(test_the_thread_does_it_by_itself),
+                cmocka_unit_test(test_stops_beside_starts),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);
