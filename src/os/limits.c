@@ -45,9 +45,14 @@ static uint64_t limit_of(int resource)
         return none ? UINT64_MAX : limit.rlim_cur;
 }
 
+uint64_t stook_os_space_limit(void)
+{
+        return limit_of(RLIMIT_AS);
+}
+
 uint64_t stook_os_address_limit(void)
 {
-        uint64_t address = limit_of(RLIMIT_AS), locked = limit_of(RLIMIT_MEMLOCK);
+        uint64_t address = stook_os_space_limit(), locked = limit_of(RLIMIT_MEMLOCK);
 
         if (locked < MEMLOCK_BINDS || (locked != UINT64_MAX && !stook_call(SYS_geteuid)))
                 locked = UINT64_MAX;
@@ -101,6 +106,13 @@ static uint64_t number_in(const char *path)
                     __builtin_add_overflow(n, (uint64_t)(*c - '0'), &n))
                         return UINT64_MAX;
         return n;
+}
+
+uint64_t stook_os_mapped_bytes(void)
+{
+        uint64_t pages = number_in("/proc/self/statm");
+
+        return pages == UINT64_MAX ? 0 : pages * stook_os_page_bytes();
 }
 
 /*

@@ -84,6 +84,10 @@ static inline size_t stook_os_whole_pages(size_t bytes)
 }
 /* Finite RLIMIT_AS, or RLIMIT_MEMLOCK where it can bind; UINT64_MAX: none. */
 uint64_t stook_os_address_limit(void);
+/* RLIMIT_AS; UINT64_MAX: none. */
+uint64_t stook_os_space_limit(void);
+/* What the system counts against it. Reads a file; 0: not known. */
+uint64_t stook_os_mapped_bytes(void);
 /* Bytes of addresses that the machine has for a program: a power of two. */
 uint64_t stook_os_address_space(void);
 uint64_t stook_os_address_limit_at_start(void); /* asked at the first call only; at least 1 */

@@ -118,15 +118,40 @@ void *stook_meta_reserve(size_t bytes, size_t align)
 static STOOK_NOINLINE uintptr_t meta_range_bump(struct stook_meta_range *r, size_t bytes,
                                                 size_t align)
 {
-        uintptr_t at = __atomic_load_n(&r->bump, __ATOMIC_RELAXED), start;
+        uintptr_t at, start = 0;
 
+        stook_space_begin();
+        at = __atomic_load_n(&r->bump, __ATOMIC_ACQUIRE);
         do {
                 start = (at + align - 1) & ~(uintptr_t)(align - 1);
-                if (start + bytes > r->size || !reach(r, start + bytes))
+                if (start + bytes > __atomic_load_n(&r->size, __ATOMIC_RELAXED) ||
+                    !reach(r, start + bytes)) {
+                        stook_space_end();
                         return 0;
-        } while (!__atomic_compare_exchange_n(&r->bump, &at, start + bytes, true, __ATOMIC_RELAXED,
-                                              __ATOMIC_RELAXED));
+                }
+        } while (!__atomic_compare_exchange_n(&r->bump, &at, start + bytes, true, __ATOMIC_ACQUIRE,
+                                              __ATOMIC_ACQUIRE));
+        stook_space_end();
         return r->base + start;
+}
+
+void stook_meta_give_back(void)
+{
+        struct stook_meta_range *r = &stook_meta_ranges[0];
+        uintptr_t at = __atomic_load_n(&r->bump, __ATOMIC_RELAXED), size = r->size, keep;
+
+        if (!stook_ranges_beside())
+                return;
+        while (!__atomic_compare_exchange_n(&r->bump, &at, size, true, __ATOMIC_SEQ_CST,
+                                            __ATOMIC_RELAXED))
+                ;
+        keep = __atomic_load_n(&stook_space_reaching, __ATOMIC_SEQ_CST)         /* range.c M2 */
+                       ? size : __atomic_load_n(&r->enabled, __ATOMIC_ACQUIRE);
+        if (keep < size) {
+                __atomic_store_n(&r->size, keep, __ATOMIC_RELAXED);
+                stook_os_unreserve((char *)r->base + keep, size - keep);
+        }
+        __atomic_store_n(&r->bump, at, __ATOMIC_RELEASE);
 }
 
 void *stook_meta_bump(size_t bytes, size_t align)
@@ -157,7 +182,8 @@ void *stook_meta_bump(size_t bytes, size_t align)
                 got = meta_range_bump(r, bytes, align);
                 if (got)
                         return (void *)got;
-                if (__atomic_load_n(&r->bump, __ATOMIC_RELAXED) + bytes + align <= r->size)
+                if (__atomic_load_n(&r->bump, __ATOMIC_RELAXED) + bytes + align <=
+                    __atomic_load_n(&r->size, __ATOMIC_RELAXED))
                         return NULL;            /* room, but no memory behind it */
                 /* Used up for small things: look at the next one first. */
                 if (bytes < STEP) {

@@ -30,6 +30,9 @@ void *stook_meta_bump(size_t bytes, size_t align);
  */
 void *stook_meta_reserve(size_t bytes, size_t align);
 
+/* The address space that was reserved ahead, and has no memory, goes: space_limit.c. */
+void stook_meta_give_back(void);
+
 /*
  * A span descriptor, and back. Zeroed, but for three fields: `link` is stale, `kind` is UNUSED
  * until the caller sets it, and `pair` keeps its generations (span.h).
@@ -50,7 +53,8 @@ size_t stook_meta_bytes(void);
 #define STOOK_META_RANGES 24
 
 struct stook_meta_range {
-        uintptr_t base, size;           /* written at start, or before `state` is 2 */
+        uintptr_t base;                 /* written at start, or before `state` is 2 */
+        uintptr_t size;                 /* the same; atomic: the first one's may become less */
         uintptr_t bump;                 /* atomic: meta.c I1 */
         uintptr_t enabled;              /* meta.c M1 */
         uint32_t  state;                /* 0 free, 1 being made, 2 usable */

@@ -15,6 +15,7 @@
 #include "pages/pagemap.h"
 #include "pages/pages_node.h"
 #include "pages/purge.h"
+#include "pages/source.h"
 #include "policy/dirty.h"
 
 bool stook_pages_fork_prepare(void)
@@ -91,6 +92,7 @@ static void insert_again(struct stook_span *span, void *data)
 void stook_pages_fork_child(bool whole)
 {
         stook_dirty_set_threaded(false);        /* the child does not have that thread */
+        stook_space_forked();
         for (unsigned n = 0; n < stook_os_node_count(); n++) {
                 struct stook_pages_node *node = &stook_pages_nodes[n];
 

@@ -7,14 +7,20 @@
  * and a frontier that only moves up. On several nodes the huge range is cut into ranges of one
  * size, one for each node with memory (stook_node_ranges). A piece is of one node.
  * Invariants:
- *  I1 nothing inside a range is ever unmapped or given back, with the exception in span.h I3;
- *     address space below the frontier that has no memory behind it is PROT_NONE.
+ *  I1 nothing below a range's frontier is ever unmapped or given back, with the exception in span.h
+ *     I3; address space there that has no memory behind it is PROT_NONE. What lies beyond the map
+ *     that can be read goes where a limit of address space is set (space_limit.c), and is none of
+ *     the range from then on.
  *  I2 the map is readable and writable up to `bytes`, which covers all address space that was
  *     handed out.
  * Concurrency: lock-free: address space is taken by compare-and-swap on the frontier (any
  *  instruction).
  *  M1: a range's fields are written before `state` becomes READY (release), and read after it
  *  (acquire).
+ *  M2: stook_ranges_give_back takes all of the frontier, and then looks whether a thread is between
+ *  stook_space_begin and stook_space_end; such a thread counts itself, and then reads the frontier.
+ *  Both orders are sequentially consistent, so the thread finds no room or is seen. A smaller
+ *  `size` is stored before the frontier is put back (release), and read after it (acquire).
  */
 #include "base/compiler.h"
 #include "base/probe.h"
@@ -52,8 +58,10 @@ struct stook_node_ranges stook_node_ranges = { .shift = STOOK_NODES_UNCUT };
 
 static struct stook_range_record ranges[STOOK_RANGES_MAX] STOOK_MOSTLY_UNUSED;
 static uint32_t ranges_used;                    /* atomic: slots of `ranges` ever claimed */
-/* Const after start: an eighth of the limit; 0: no limit. */
+/* Atomic, relaxed; changed by space_limit.c. The most of a piece; 0: no limit. */
 static uintptr_t limit_share;
+static uint32_t set_aside;                      /* atomic, relaxed: source.h */
+uint32_t stook_space_reaching;
 static uintptr_t beside;                        /* const after start: stook_ranges_beside */
 /*
  * Huge pages would make much of the map and of metadata resident that is never touched. The advice
@@ -303,7 +311,37 @@ void stook_ranges_grown(size_t reach)
 
 bool stook_ranges_limited(void)
 {
-        return limit_share != 0;
+        return __atomic_load_n(&limit_share, __ATOMIC_RELAXED) != 0;
+}
+
+void stook_ranges_limit(size_t share, bool aside)
+{
+        __atomic_store_n(&limit_share, share && share < PIECE_LEAST ? PIECE_LEAST : share,
+                         __ATOMIC_RELAXED);
+        __atomic_store_n(&set_aside, aside, __ATOMIC_RELAXED);
+}
+
+bool stook_ranges_give_back(void)
+{
+        struct stook_range_record *r = &ranges[0];
+        uintptr_t at = __atomic_load_n(&r->frontier, __ATOMIC_RELAXED), size = r->size, keep;
+        size_t page = stook_os_page_bytes(), map = map_bytes(size);
+
+        if (!beside || stook_node_ranges.shift != STOOK_NODES_UNCUT || stook_checker_is_on())
+                return false;
+        while (!__atomic_compare_exchange_n(&r->frontier, &at, size, true, __ATOMIC_SEQ_CST,
+                                            __ATOMIC_RELAXED))
+                ;
+        keep = __atomic_load_n(&stook_space_reaching, __ATOMIC_SEQ_CST)         /* M2 */
+                       ? size : __atomic_load_n(&r->bytes, __ATOMIC_ACQUIRE);
+        if (keep < size) {
+                __atomic_store_n(&r->size, keep, __ATOMIC_RELAXED);
+                stook_os_unreserve((char *)r->base + keep, size - keep);
+                stook_os_unreserve((char *)r->entries + round_up(map_bytes(keep), page),
+                                   map - round_up(map_bytes(keep), page));
+        }
+        __atomic_store_n(&r->frontier, at, __ATOMIC_RELEASE);
+        return keep < size;
 }
 
 /*
@@ -359,24 +397,44 @@ static void place_reach(struct stook_range_record *r, uintptr_t end)
                         break;
 }
 
-static uintptr_t bump(struct stook_range_record *r, size_t bytes, size_t align, uintptr_t *gap,
-                      size_t *gap_bytes)
+STOOK_INLINE uintptr_t bump_in(struct stook_range_record *r, size_t bytes, size_t align,
+                               uintptr_t *gap, size_t *gap_bytes)
 {
-        uintptr_t at = __atomic_load_n(&r->frontier, __ATOMIC_RELAXED), start, end;
+        uintptr_t at = __atomic_load_n(&r->frontier, __ATOMIC_ACQUIRE), start, end;
 
         do {
                 start = ((r->base + at + align - 1) & ~(uintptr_t)(align - 1)) - r->base;
                 end = start + bytes;
-                if (start < at || end < start || end > r->size)
+                if (start < at || end < start || end > __atomic_load_n(&r->size, __ATOMIC_RELAXED))
                         return 0;
                 if (!map_reach(r, end))
                         return 0;
                 place_reach(r, end);
-        } while (!__atomic_compare_exchange_n(&r->frontier, &at, end, true, __ATOMIC_RELAXED,
-                                              __ATOMIC_RELAXED));
+        } while (!__atomic_compare_exchange_n(&r->frontier, &at, end, true, __ATOMIC_ACQUIRE,
+                                              __ATOMIC_ACQUIRE));
         *gap = r->base + at;
         *gap_bytes = start - at;
         return r->base + start;
+}
+
+static uintptr_t bump(struct stook_range_record *r, size_t bytes, size_t align, uintptr_t *gap,
+                      size_t *gap_bytes)
+{
+        uintptr_t got;
+
+        stook_space_begin();
+        got = bump_in(r, bytes, align, gap, gap_bytes);
+        stook_space_end();
+        return got;
+}
+
+/* The range that was reserved ahead of use, while it must not be used further. */
+static bool is_aside(const struct stook_range_record *r)
+{
+        return __atomic_load_n(&set_aside, __ATOMIC_RELAXED) && beside &&
+               (r == &ranges[0] || (stook_node_ranges.shift != STOOK_NODES_UNCUT &&
+                                    r->base - ranges[0].base <
+                                            __atomic_load_n(&stook_range.bytes, __ATOMIC_RELAXED)));
 }
 
 uintptr_t stook_range_bump(unsigned node, size_t bytes, size_t align, uintptr_t *gap,
@@ -385,11 +443,11 @@ uintptr_t stook_range_bump(unsigned node, size_t bytes, size_t align, uintptr_t 
         uint32_t used = __atomic_load_n(&ranges_used, __ATOMIC_RELAXED);
         uint8_t nodes[1] = { (uint8_t)node };
         uintptr_t got;
-        size_t size;
+        size_t size, share;
 
         /* The newest first: the older ones are used up. */
         for (uint32_t i = used; i-- > 0;)
-                if (ready(&ranges[i]) && ranges[i].node == node &&
+                if (ready(&ranges[i]) && ranges[i].node == node && !is_aside(&ranges[i]) &&
                     (got = bump(&ranges[i], bytes, align, gap, gap_bytes)))
                         return got;
 
@@ -398,8 +456,9 @@ uintptr_t stook_range_bump(unsigned node, size_t bytes, size_t align, uintptr_t 
         for (uint32_t i = 1; i < used && size < PIECE_MOST; i++)
                 if (ready(&ranges[i]) && ranges[i].node == node)
                         size *= 2;
-        if (limit_share && size > limit_share)
-                size = limit_share & ~(RANGE_ALIGN - 1);
+        share = __atomic_load_n(&limit_share, __ATOMIC_RELAXED);
+        if (share && size > share)
+                size = share & ~(RANGE_ALIGN - 1);
         for (;;) {
                 size_t skew = round_up(RANGE_SKEW, align < RANGE_ALIGN ? align : RANGE_ALIGN);
                 size_t least = round_up(bytes + skew + (align > RANGE_ALIGN ? align : 0),
@@ -425,7 +484,8 @@ struct stook_range_record *stook_range_of(uintptr_t addr)
         uint32_t used = __atomic_load_n(&ranges_used, __ATOMIC_RELAXED);
 
         for (uint32_t i = used; i-- > 0;)
-                if (ready(&ranges[i]) && addr - ranges[i].base < ranges[i].size)
+                if (ready(&ranges[i]) &&
+                    addr - ranges[i].base < __atomic_load_n(&ranges[i].size, __ATOMIC_RELAXED))
                         return &ranges[i];
         return NULL;
 }

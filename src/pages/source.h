@@ -28,7 +28,8 @@ struct stook_span;
 #define STOOK_RANGES_MAX 64
 
 struct stook_range_record {
-        uintptr_t base, size;                   /* range.c M1 */
+        uintptr_t base;                         /* range.c M1 */
+        uintptr_t size;                         /* atomic: range.c M1, M2 */
         /* Atomic: range.c I2. For range 0, stook_range.bytes is its copy. */
         uintptr_t bytes;
         uintptr_t frontier;                     /* atomic: first byte never handed out, from base */
@@ -64,6 +65,25 @@ uintptr_t stook_range_bump(unsigned node, size_t bytes, size_t align, uintptr_t 
 
 /* True: limits bind, so address space is not taken ahead of use. */
 bool stook_ranges_limited(void);
+/*
+ * From here on a piece has at most @share bytes (or what one request needs); 0: no limit binds.
+ * @aside: what the first ranges have left is not used, because the system has counted it already.
+ */
+void stook_ranges_limit(size_t share, bool aside);
+/* The address space beyond the first range's map goes. False: it stays; range.c M2. */
+bool stook_ranges_give_back(void);
+
+/* Atomic: threads that make pages of the map or of metadata writable (range.c M2). */
+extern uint32_t stook_space_reaching STOOK_HIDDEN;
+STOOK_INLINE void stook_space_begin(void)
+{
+        __atomic_fetch_add(&stook_space_reaching, 1, __ATOMIC_SEQ_CST);
+}
+
+STOOK_INLINE void stook_space_end(void)
+{
+        __atomic_fetch_sub(&stook_space_reaching, 1, __ATOMIC_RELEASE);
+}
 
 /* True: fresh address space would come right at @addr. A hint. */
 bool stook_range_frontier_is(uintptr_t addr);
@@ -74,6 +94,10 @@ uintptr_t stook_range_frontier(unsigned node);
 struct stook_range_record *stook_range_of(uintptr_t addr);       /* NULL: not ours */
 unsigned stook_ranges_count(void);
 size_t stook_ranges_reserved(void);
+
+/* ---- space_limit.c ---- */
+/* In the child of a fork that does not have the other threads. */
+void stook_space_forked(void);
 
 /* ---- range.c: memory behind it ---- */
 

@@ -264,6 +264,12 @@ bool stook_pages_start(void);
  */
 void stook_pages_place_over_policy(bool over);
 
+/*
+ * The program has set a limit of address space, or lifted it: space_limit.c. Any thread of the
+ * process that the limit is of.
+ */
+void stook_space_limit_changed(void);
+
 /* Bytes of a node that are with users (slabs, empty ones too, and large objects). In span.c. */
 size_t stook_pages_taken(unsigned node);
 struct stook_pages_stats {

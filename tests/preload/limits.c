@@ -3,6 +3,9 @@
  * object is as it was; nothing else happens to it, or to what other threads map. So it is under
  * RLIMIT_DATA, under RLIMIT_AS and with vm.max_map_count used up, in one thread and in several, and
  * with limits that were there before the start. When a limit is lifted there is memory again.
+ * A limit of address space that comes after the start binds, whether it lies above all that is
+ * mapped or below: what was reserved ahead of use gives no memory past it, and leaves room for the
+ * stacks of threads. The limit of a child of vfork is none of its parent.
  */
 #include <pthread.h>
 #include <setjmp.h>
@@ -13,6 +16,8 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <stdio.h>
+#include <unistd.h>
 #include <cmocka.h>
 #include "unit/os/child.h"
 
@@ -196,6 +201,149 @@ static void space_in_threads(void)
         check_there_is_memory_again();
 }
 
+#ifdef __GLIBC__
+static size_t mapped(void)
+{
+        FILE *file = fopen("/proc/self/statm", "r");
+        size_t pages = 0;
+
+        NEEDS(file && fscanf(file, "%zu", &pages) == 1);
+        fclose(file);
+        return pages * (size_t)sysconf(_SC_PAGESIZE);
+}
+
+/* Bytes of objects of @size that are to be had, up to @most. They stay. */
+static size_t take_all(size_t size, size_t most)
+{
+        size_t got = 0;
+        unsigned char *object;
+
+        while (got < most && (object = resize(NULL, size))) {
+                mark(object, size, 1);
+                got += size;
+        }
+        return got;
+}
+
+static void *do_nothing(void *result)
+{
+        return result;
+}
+
+static void start_a_thread(void)
+{
+        pthread_t thread;
+
+        CHECK(!pthread_create(&thread, NULL, do_nothing, NULL));
+        CHECK(!pthread_join(thread, NULL));
+}
+
+static void limit_above(size_t size)
+{
+        size_t got;
+
+        set(RLIMIT_AS, mapped() + 64 * MIB);
+        start_a_thread();
+        got = take_all(size, 1024 * MIB);
+        CHECK(got >= 24 * MIB && got <= 96 * MIB);
+        check_there_is_memory_again();
+}
+
+static void space_above(void)
+{
+        limit_above(100000);
+}
+
+static void space_above_small(void)
+{
+        limit_above(64);
+}
+
+static void space_above_large(void)
+{
+        limit_above(3 * MIB);
+}
+
+static void limit_below(size_t size)
+{
+        size_t limit = 768 * MIB, got;
+
+        set(RLIMIT_AS, limit);
+        if (mapped() >= limit / 2)
+                NEEDS(!"one node, and few CPUs");
+        start_a_thread();
+        got = take_all(size, 4 * limit);
+        CHECK(got >= limit / 4 && got <= limit);
+        check_there_is_memory_again();
+        set(RLIMIT_AS, limit / 2);
+        grow(9);
+        check_there_is_memory_again();
+}
+
+static void space_below(void)
+{
+        limit_below(100000);
+}
+
+static void space_below_small(void)
+{
+        limit_below(64);
+}
+
+static void space_below_large(void)
+{
+        limit_below(40 * MIB);
+}
+
+/* By the call that reads the old limit, too. */
+static void space_by_prlimit(void)
+{
+        struct rlimit before, limit;
+
+        CHECK(!getrlimit(RLIMIT_AS, &before));
+        limit = before;
+        limit.rlim_cur = mapped() + 64 * MIB;
+        CHECK(!prlimit(getpid(), RLIMIT_AS, &limit, &limit));
+        CHECK(limit.rlim_cur == before.rlim_cur && limit.rlim_max == before.rlim_max);
+        CHECK(take_all(100000, 1024 * MIB) <= 96 * MIB);
+        CHECK(setrlimit(RLIMIT_AS, &(struct rlimit){ 2, 1 }) == -1);
+        check_there_is_memory_again();
+}
+
+/* Limits come and go while threads grow objects. */
+static void limit_now_and_then(void)
+{
+        pthread_t thread[THREADS];
+        unsigned started = 0;
+
+        pthread_barrier_init(&go, NULL, THREADS + 1);
+        for (; started < THREADS; started++)
+                CHECK(!pthread_create(&thread[started], NULL, grow_when_told,
+                                      (void *)(started + 7ul)));
+        pthread_barrier_wait(&go);
+        for (unsigned i = 0; i < 200; i++) {
+                set(RLIMIT_AS, i % 2 ? RLIM_INFINITY : i % 4 ? mapped() + 8 * MIB : LIMIT);
+                usleep(100);
+        }
+        for (unsigned i = 0; i < THREADS; i++)
+                CHECK(!pthread_join(thread[i], NULL));
+        check_there_is_memory_again();
+}
+
+static void limit_of_a_vfork_child(void)
+{
+        pid_t child = vfork();
+        int status;
+
+        if (!child) {
+                setrlimit(RLIMIT_AS, &(struct rlimit){ LIMIT, LIMIT });
+                _exit(0);
+        }
+        CHECK(child > 0 && waitpid(child, &status, 0) == child && !status);
+        CHECK(take_all(100000, 256 * MIB) >= 256 * MIB);
+}
+#endif
+
 static void mappings(void)
 {
         grow_in_threads(0, use_mappings_up);
@@ -265,6 +413,17 @@ TEST(data)
 TEST(data_in_threads)
 TEST(space)
 TEST(space_in_threads)
+#ifdef __GLIBC__
+TEST(space_above)
+TEST(space_above_small)
+TEST(space_above_large)
+TEST(space_below)
+TEST(space_below_small)
+TEST(space_below_large)
+TEST(space_by_prlimit)
+TEST(limit_now_and_then)
+TEST(limit_of_a_vfork_child)
+#endif
 TEST(mappings)
 TEST(mappings_in_threads)
 TEST(start_with_little_data)
@@ -278,6 +437,17 @@ int main(int argc, char **argv)
                 cmocka_unit_test(test_data_in_threads),
                 cmocka_unit_test(test_space),
                 cmocka_unit_test(test_space_in_threads),
+#ifdef __GLIBC__
+                cmocka_unit_test(test_space_above),
+                cmocka_unit_test(test_space_above_small),
+                cmocka_unit_test(test_space_above_large),
+                cmocka_unit_test(test_space_below),
+                cmocka_unit_test(test_space_below_small),
+                cmocka_unit_test(test_space_below_large),
+                cmocka_unit_test(test_space_by_prlimit),
+                cmocka_unit_test(test_limit_now_and_then),
+                cmocka_unit_test(test_limit_of_a_vfork_child),
+#endif
                 cmocka_unit_test(test_mappings),
                 cmocka_unit_test(test_mappings_in_threads),
                 cmocka_unit_test(test_start_with_little_data),

@@ -1,7 +1,8 @@
 /*
  * Proves: out of memory is NULL, and nothing is lost: with the n-th commit failing for every n
- * until all goes well, under RLIMIT_AS, and with the lock held by a call that never returns. Where
- * the system refuses to move pages, and has unmapped their target by then, the content is copied to
+ * until all goes well, under RLIMIT_AS, and with the lock held by a call that never returns. A
+ * limit that is set late gets what was reserved back, unless a growth is under way. Where the
+ * system refuses to move pages, and has unmapped their target by then, the content is copied to
  * another place, and what other threads mapped into the hole meanwhile is left alone.
  */
 #include "pages_env.h"
@@ -164,6 +165,46 @@ static int lifted(long mib)
         return 0;
 }
 
+/* A thread inside a growth, which may never come back, keeps the reservation. */
+static int set_late(long mib)
+{
+        struct rlimit limit;
+        size_t before;
+
+        if (!stook_pages_start() || stook_ranges_limited() || !stook_span_take(0, 1 << 20, 0))
+                return 1;
+        before = stook_ranges_reserved();
+        getrlimit(RLIMIT_AS, &limit);
+        limit.rlim_cur = (rlim_t)mib << 20;
+        if (setrlimit(RLIMIT_AS, &limit))
+                return 2;
+        stook_space_begin();
+        stook_space_limit_changed();
+        if (stook_ranges_reserved() != before || !stook_ranges_limited())
+                return 3;
+        stook_space_end();
+        stook_space_limit_changed();
+        if (stook_ranges_reserved() > (size_t)mib << 20 || stook_pages_validate(print_fault))
+                return 4;
+        /* The first range has room, of which the map is there, and then pieces come. */
+        for (unsigned i = 0; i < 40; i++)
+                if (!stook_span_take(0, (size_t)2 << 20, 0))
+                        return 5;
+        if (stook_ranges_count() < 2 || stook_pages_validate(print_fault))
+                return 6;
+        limit.rlim_cur = limit.rlim_max;
+        if (setrlimit(RLIMIT_AS, &limit))
+                return 7;
+        stook_space_limit_changed();
+        return stook_span_take(0, (size_t)2 << 30, 0) ? 0 : 8;
+}
+
+static void a_late_limit_gives_back(void **state)
+{
+        (void)state;
+        assert_int_equal(in_a_child(set_late, 1024), 0);
+}
+
 static void a_lifted_limit_is_used(void **state)
 {
         (void)state;
@@ -284,6 +325,7 @@ int main(int argc, char **argv)
 {
         const struct CMUnitTest limits[] = {
                 cmocka_unit_test(address_limit_is_survived),
+                cmocka_unit_test(a_late_limit_gives_back),
                 cmocka_unit_test(a_lifted_limit_is_used),
         };
         const struct CMUnitTest tests[] = {
