@@ -139,7 +139,8 @@ int stook_output_end(struct stook_output *o, bool keep)
 int stook_file_append(const char *path, const char *text, size_t bytes)
 {
         long fd = stook_call(SYS_openat, AT_FDCWD, path,
-                             O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOCTTY, 0600);
+                             O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOCTTY |
+                             stook_file_open_flags(path), 0600);
         long done;
 
         if (stook_call_failed(fd))

@@ -8,9 +8,13 @@
 #ifndef STOOK_PROCESS_H
 #define STOOK_PROCESS_H
 
+#include <errno.h>
+#include <fcntl.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
+#include <sys/stat.h>
 #include <stook/options.h>
 #include "base/compiler.h"
 
@@ -120,6 +124,27 @@ bool stook_process_copy_answer(int pid, int from_child, void *answer, size_t byt
 /* ---- file.c ---- */
 /* What a file could not be opened or written for. @error: a positive errno. Never NULL. */
 const char *stook_file_error_words(int error);
+/*
+ * To open @path for writing: O_NOFOLLOW where its folder is one that everybody writes to (/tmp), so
+ * that nobody's link there leads to another file; else 0.
+ */
+STOOK_INLINE int stook_file_open_flags(const char *path)
+{
+        const char *slash = strrchr(path, '/');
+        size_t bytes = slash ? (size_t)(slash - path) + 1 : 2;
+        char folder[512] = "./";
+        struct stat st;
+        int before = errno;
+        bool shared;
+
+        if (bytes >= sizeof(folder))
+                return O_NOFOLLOW;
+        if (slash)
+                memcpy(folder, path, bytes);
+        shared = stat(folder, &st) || ((st.st_mode & S_ISVTX) && (st.st_mode & S_IWOTH));
+        errno = before;
+        return shared ? O_NOFOLLOW : 0;
+}
 /* Adds to a file, which is made if need be, in one write. Return: 0 or -errno. */
 int stook_file_append(const char *path, const char *text, size_t bytes);
 /* Could that be done now, as far as the name tells? Nothing is opened. Return: 0; -errno. */

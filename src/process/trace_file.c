@@ -39,8 +39,8 @@ static int open_high(const char *path, int flags)
 {
         /* NONBLOCK: a fifo of that name must not hang. */
         int low = (int)stook_call(SYS_openat, AT_FDCWD, path,
-                                  flags | O_RDWR | O_APPEND | O_CLOEXEC | O_NOCTTY | O_NONBLOCK,
-                                  0666);
+                                  flags | O_RDWR | O_APPEND | O_CLOEXEC | O_NOCTTY | O_NONBLOCK |
+                                  stook_file_open_flags(path), 0666);
         int high = low < 0 ? -1 : fcntl(low, F_DUPFD_CLOEXEC, HIGH_FD);
 
         if (high < 0)

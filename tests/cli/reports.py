@@ -106,6 +106,25 @@ class Options(unittest.TestCase):
             self.assertEqual(done.stderr.count(f"stook: STOOK_REPORT_JSON: {path}: no JSON report: "
                                                "no such folder or file\n"), 1, done.stderr)
 
+    def test_no_link_of_others(self):
+        """In a folder that everybody writes to nothing is written through a link."""
+        script = ("import ctypes; c = ctypes.CDLL(None); c.malloc.restype = ctypes.c_void_p; "
+                  "c.free.argtypes = [ctypes.c_void_p]; p = c.malloc(5000); c.free(p); c.free(p)")
+        with tempfile.TemporaryDirectory() as folder:
+            victim, link = os.path.join(folder, "victim"), os.path.join(folder, "open", "link")
+            os.mkdir(os.path.dirname(link))
+            open(victim, "w").close()
+            os.symlink(victim, link)
+            for mode, written in ((0o1777, False), (0o700, True)):
+                os.chmod(os.path.dirname(link), mode)
+                for name in ("STOOK_REPORT_JSON", "STOOK_RECORD"):
+                    os.truncate(victim, 0)
+                    done = subprocess.run(["/usr/bin/python3", "-c", script], text=True,
+                                          env={"LD_PRELOAD": DROP_IN, "STOOK_ON_FAULT": "log",
+                                               name: link}, capture_output=True)
+                    self.assertIn("stook: double free", done.stderr)
+                    self.assertEqual(os.path.getsize(victim) > 0, written, (name, done.stderr))
+
 
 GUARDS = r"""
 #include <signal.h>
