@@ -16,7 +16,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include "base/compiler.h"
-#include "cache/cache.h"
+#include "cache/cache_watch.h"
 #include "group/group.h"
 #include "foreign.h"
 #include "hot.h"
@@ -52,17 +52,69 @@ static bool power_of_two(size_t n)
         return n && !(n & (n - 1));
 }
 
+/* Hardening: who made it, who frees it (stook_malloc_pairs). Where entry points can be told. */
+static inline void goes(void *object, enum stook_entry_point by)
+{
+        if (STOOK_UNLIKELY(stook_malloc_pairs) && STOOK_DROP_IN_TELLS)
+                stook_watch_duties.goes(object, by);
+}
+
 void stook_drop_in_free_miss(void *object)
 {
+        goes(object, STOOK_BY_MALLOC);
         if (!stook_malloc_free_object(object, 0))
                 stook_foreign_free(object);
 }
 
 void stook_drop_in_free_sized_miss(void *object, size_t size)
 {
+        goes(object, STOOK_BY_MALLOC);
         if (!stook_malloc_free_sized(object, size))
                 stook_foreign_free(object);
 }
+
+#if STOOK_DROP_IN_TELLS
+static inline void delete_by(void *object, enum stook_entry_point by)
+{
+        goes(object, by);
+        if (!stook_malloc_free_object(object, 0))
+                stook_foreign_free(object);
+}
+
+void stook_drop_in_delete_miss(void *object)
+{
+        delete_by(object, STOOK_BY_NEW);
+}
+
+void stook_drop_in_delete_array_miss(void *object)
+{
+        delete_by(object, STOOK_BY_NEW_ARRAY);
+}
+
+void stook_drop_in_delete_aligned_miss(void *object)
+{
+        delete_by(object, STOOK_BY_NEW_ALIGNED);
+}
+
+void stook_drop_in_delete_array_aligned_miss(void *object)
+{
+        delete_by(object, STOOK_BY_NEW_ARRAY_ALIGNED);
+}
+
+void stook_drop_in_delete_sized_miss(void *object, size_t size)
+{
+        goes(object, STOOK_BY_NEW);
+        if (!stook_malloc_free_sized(object, size))
+                stook_foreign_free(object);
+}
+
+void stook_drop_in_delete_array_sized_miss(void *object, size_t size)
+{
+        goes(object, STOOK_BY_NEW_ARRAY);
+        if (!stook_malloc_free_sized(object, size))
+                stook_foreign_free(object);
+}
+#endif
 
 void *stook_drop_in_calloc_miss(size_t n, size_t size)
 {
@@ -84,6 +136,7 @@ static STOOK_NOINLINE void *realloc_miss(void *object, size_t size)
                 free(object);
                 return NULL;
         }
+        goes(object, STOOK_BY_MALLOC);
         other = stook_malloc_resize(object, size, &error);
         if (STOOK_UNLIKELY(!other)) {
                 if (error == EFAULT)

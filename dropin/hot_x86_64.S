@@ -45,6 +45,16 @@
         .hidden stook_new_nothrow_miss
         .hidden stook_drop_in_free_miss
         .hidden stook_drop_in_free_sized_miss
+        .hidden stook_drop_in_delete_miss
+        .hidden stook_drop_in_delete_array_miss
+        .hidden stook_drop_in_delete_sized_miss
+        .hidden stook_drop_in_delete_aligned_miss
+        .hidden stook_drop_in_delete_array_aligned_miss
+        .hidden stook_drop_in_delete_array_sized_miss
+        .hidden stook_new_array_miss
+        .hidden stook_new_array_nothrow_miss
+        .hidden stook_new_array_aligned_miss
+        .hidden stook_new_array_aligned_nothrow_miss
 
 /*
  * malloc/malloc.h: uintptr_t[STOOK_CLASS_LINE_LARGE + STOOK_CLASSES]. It is here instead of in
@@ -190,10 +200,10 @@ area_at_first:
         SWAP_POP new_swap, stook_new_miss
 
         ENTRY _Znam
-        ALLOC stook_new_miss, new_array_checked, stook_new_miss, new_array_large
+        ALLOC stook_new_array_miss, new_array_checked, stook_new_array_miss, new_array_large
         END _Znam
-        ALLOC_LARGE new_array_large, stook_new_miss, new_array_checked, stook_new_miss
-        ALLOC_CHECKED new_array_checked, stook_new_miss, stook_new_miss
+        ALLOC_LARGE new_array_large, stook_new_array_miss, new_array_checked, stook_new_array_miss
+        ALLOC_CHECKED new_array_checked, stook_new_array_miss, stook_new_array_miss
 
         ENTRY _ZnwmRKSt9nothrow_t
         ALLOC stook_new_nothrow_miss, nothrow_checked, stook_new_nothrow_miss, \
@@ -202,18 +212,18 @@ area_at_first:
         ALLOC_CHECKED nothrow_checked, stook_new_nothrow_miss, stook_new_nothrow_miss
 
         ENTRY _ZnamRKSt9nothrow_t
-        ALLOC stook_new_nothrow_miss, array_nothrow_checked, stook_new_nothrow_miss, \
-              stook_new_nothrow_miss
+        ALLOC stook_new_array_nothrow_miss, array_nothrow_checked, stook_new_array_nothrow_miss, \
+              stook_new_array_nothrow_miss
         END _ZnamRKSt9nothrow_t
-        ALLOC_CHECKED array_nothrow_checked, stook_new_nothrow_miss, \
-                      stook_new_nothrow_miss
+        ALLOC_CHECKED array_nothrow_checked, stook_new_array_nothrow_miss, \
+                      stook_new_array_nothrow_miss
 
         ENTRY _ZnwmSt11align_val_t
         ALLOC_ALIGNED %rsi, %rdi, stook_new_aligned_miss
         END _ZnwmSt11align_val_t
 
         ENTRY _ZnamSt11align_val_t
-        ALLOC_ALIGNED %rsi, %rdi, stook_new_aligned_miss
+        ALLOC_ALIGNED %rsi, %rdi, stook_new_array_aligned_miss
         END _ZnamSt11align_val_t
 
         ENTRY _ZnwmSt11align_val_tRKSt9nothrow_t
@@ -221,20 +231,56 @@ area_at_first:
         END _ZnwmSt11align_val_tRKSt9nothrow_t
 
         ENTRY _ZnamSt11align_val_tRKSt9nothrow_t
-        ALLOC_ALIGNED %rsi, %rdi, stook_new_aligned_nothrow_miss
+        ALLOC_ALIGNED %rsi, %rdi, stook_new_array_aligned_nothrow_miss
         END _ZnamSt11align_val_tRKSt9nothrow_t
 
-        ALIAS _ZdlPv, free
-        ALIAS _ZdaPv, free
-        ALIAS _ZdlPvm, free_sized
-        ALIAS _ZdaPvm, free_sized
-        ALIAS _ZdlPvSt11align_val_t, free
-        ALIAS _ZdaPvSt11align_val_t, free
-        ALIAS _ZdlPvmSt11align_val_t, free
-        ALIAS _ZdaPvmSt11align_val_t, free
-        ALIAS _ZdlPvRKSt9nothrow_t, free
-        ALIAS _ZdaPvRKSt9nothrow_t, free
-        ALIAS _ZdlPvSt11align_val_tRKSt9nothrow_t, free
-        ALIAS _ZdaPvSt11align_val_tRKSt9nothrow_t, free
+        /* As free, and free_sized. A miss knows which it is: hardening compares pairs. */
+        ENTRY _ZdlPv
+        FREE stook_drop_in_delete_miss, delete_checked, delete_swap, .Ldelete
+        END _ZdlPv
+        FREE_CHECKED delete_checked, stook_drop_in_delete_miss, delete_swap
+        SWAP_PUSH delete_swap, stook_drop_in_delete_miss
+
+        ENTRY _ZdaPv
+        FREE stook_drop_in_delete_array_miss, delete_array_checked, delete_array_swap, \
+             .Ldelete_array
+        END _ZdaPv
+        FREE_CHECKED delete_array_checked, stook_drop_in_delete_array_miss, delete_array_swap
+        SWAP_PUSH delete_array_swap, stook_drop_in_delete_array_miss
+
+        ENTRY _ZdlPvm
+        FREE stook_drop_in_delete_sized_miss, delete_sized_checked, delete_sized_swap, \
+             .Ldelete_sized
+        END _ZdlPvm
+        FREE_CHECKED delete_sized_checked, stook_drop_in_delete_sized_miss, delete_sized_swap
+        SWAP_PUSH delete_sized_swap, stook_drop_in_delete_sized_miss
+
+        ENTRY _ZdaPvm
+        FREE stook_drop_in_delete_array_sized_miss, array_sized_checked, array_sized_swap, \
+             .Larray_sized
+        END _ZdaPvm
+        FREE_CHECKED array_sized_checked, stook_drop_in_delete_array_sized_miss, array_sized_swap
+        SWAP_PUSH array_sized_swap, stook_drop_in_delete_array_sized_miss
+
+        ENTRY _ZdlPvSt11align_val_t
+        FREE stook_drop_in_delete_aligned_miss, aligned_checked, \
+             stook_drop_in_delete_aligned_miss, .Lfree_aligned
+        END _ZdlPvSt11align_val_t
+        FREE_CHECKED aligned_checked, stook_drop_in_delete_aligned_miss, \
+                     stook_drop_in_delete_aligned_miss
+
+        ENTRY _ZdaPvSt11align_val_t
+        FREE stook_drop_in_delete_array_aligned_miss, array_aligned_checked, \
+             stook_drop_in_delete_array_aligned_miss, .Lfree_array_aligned
+        END _ZdaPvSt11align_val_t
+        FREE_CHECKED array_aligned_checked, stook_drop_in_delete_array_aligned_miss, \
+                     stook_drop_in_delete_array_aligned_miss
+
+        ALIAS _ZdlPvRKSt9nothrow_t, _ZdlPv
+        ALIAS _ZdaPvRKSt9nothrow_t, _ZdaPv
+        ALIAS _ZdlPvmSt11align_val_t, _ZdlPvSt11align_val_t
+        ALIAS _ZdaPvmSt11align_val_t, _ZdaPvSt11align_val_t
+        ALIAS _ZdlPvSt11align_val_tRKSt9nothrow_t, _ZdlPvSt11align_val_t
+        ALIAS _ZdaPvSt11align_val_tRKSt9nothrow_t, _ZdaPvSt11align_val_t
 
         .section .note.GNU-stack, "", @progbits

@@ -77,15 +77,31 @@ static bool is_on_fault(const char *text)
         return !strcmp(text, "abort") || !strcmp(text, "log") || !strcmp(text, "isolate");
 }
 
+/* quarantine=BYTES, with K, M or G. */
+static bool is_quarantine(const char *text, size_t n)
+{
+        static const char name[] = "quarantine=";
+        const char *digits = text + sizeof name - 1, *end;
+
+        if (n < sizeof name || memcmp(text, name, sizeof name - 1) != 0)
+                return false;
+        end = skip_digits(digits);
+        if (end == digits || end - digits > 10)
+                return false;
+        return end + (end < text + n && strchr("KMG", *end)) == text + n;
+}
+
 static bool is_harden(const char *text)
 {
-        static const char *const names[] = { "double", "random", "guard", "zero-free",
-                                             "zero-alloc", "all", "1", "0" };
+        static const char *const names[] = { "double", "random", "guard", "canary", "pairs",
+                                             "zero-size", "zero-free", "zero-alloc", "check-free",
+                                             "all", "1", "0" };
 
         for (;; text++) {
                 size_t n = strcspn(text, ","), i = 0, count = sizeof names / sizeof *names;
 
-                while (i < count && (strlen(names[i]) != n || memcmp(names[i], text, n) != 0))
+                while (!is_quarantine(text, n) && i < count &&
+                       (strlen(names[i]) != n || memcmp(names[i], text, n) != 0))
                         i++;
                 if (i == count)
                         return false;
@@ -240,7 +256,8 @@ bool run_debug_option(int option, const char *value, struct run_debug *debug)
                 if (is_harden(debug->harden))
                         return true;
                 say(stderr, "stook run: --harden takes 0, 1, all, or double, random, guard, "
-                    "zero-free, zero-alloc\n  with commas between them, not '%s'\n", value);
+                    "canary, pairs,\n  zero-size, zero-free, zero-alloc, check-free, "
+                    "quarantine=BYTES with commas between them,\n  not '%s'\n", value);
                 return false;
         case RUN_DEBUG_PROFILE:
                 debug->profile = value;

@@ -55,6 +55,7 @@ enum stook_fault {
         STOOK_FAULT_WRONG_SIZE,         /* a free names another size than the allocation */
         STOOK_FAULT_LEAK,               /* nothing in the program leads to the object any more */
         STOOK_FAULT_INJECTED,           /* an allocation was made to fail: STOOK_FAIL */
+        STOOK_FAULT_MISMATCH,           /* freed by a call that does not belong to the one before */
 };
 
 /* What a report says. Pointers are valid during the callback only. */

@@ -228,8 +228,13 @@ struct stook_class_args {
         uint64_t flags;
         uint32_t watch;         /* enum stook_watch */
         uint64_t debug;         /* STOOK_DEBUG_* */
+        struct stook_slabs_memory memory;
 };
 struct stook_cache *stook_cache_create_at(const struct stook_class_args *args);
+/* Const after the start: what watched classes have behind their objects, in their strides; or 0. */
+extern uint32_t stook_malloc_seal_bytes STOOK_HIDDEN;
+/* The same: which entry point made an object is kept, and compared (stook_watch_duties). */
+extern bool stook_malloc_pairs STOOK_HIDDEN;
 /* Default sheaf capacity by stride, rounded to the sheaf's memory. */
 unsigned stook_cache_default_capacity(size_t stride);
 

@@ -121,6 +121,9 @@ static void give_later(struct stook_slabs *slabs, struct stook_span *span)
         stook_rcu_give_span(&stook_container_of(slabs, struct stook_cache, slabs)->rcu, span);
 }
 
+uint32_t stook_malloc_seal_bytes;
+bool stook_malloc_pairs;
+
 static int make_slabs(struct stook_cache *cache, const struct stook_cache_plan *plan,
                       uint32_t *hidden_offset)
 {
@@ -140,6 +143,10 @@ static int make_slabs(struct stook_cache *cache, const struct stook_cache_plan *
                 .counters = &cache->counters,
         };
 
+        if (STOOK_UNLIKELY(plan->watch & STOOK_WATCH_SEAL)) {
+                args.ctor = stook_watch_duties.make_seal;
+                args.ctor_data = (void *)(plan->size - stook_malloc_seal_bytes);
+        }
         cache->debug_modes = (uint32_t)plan->debug;
         if (STOOK_UNLIKELY(plan->debug) &&
             !stook_watch_duties.make(cache, plan->debug, *hidden_offset, &args))
@@ -270,7 +277,7 @@ struct stook_cache *stook_cache_create_at(const struct stook_class_args *args)
                 .name = args->name, .size = args->size, .align = args->align,
                 .capacity = (int)args->capacity, .flags = args->flags | STOOK_CACHE_OF_MALLOC,
                 .full_limit = args->full_limit, .empty_limit = STOOK_BARN_SHEAVES, .grows = true,
-                .watch = args->watch, .debug = args->debug,
+                .watch = args->watch, .debug = args->debug, .memory = args->memory,
         };
         struct stook_cache *cache = NULL;
 

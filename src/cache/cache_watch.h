@@ -24,8 +24,10 @@ enum stook_watch {
         STOOK_WATCH_RECORD  = 2,
         STOOK_WATCH_PROFILE = 4,
         STOOK_WATCH_FAIL    = 8,        /* allocations are made to fail (debug/fail.c) */
+        STOOK_WATCH_SEAL    = 16,       /* with HARDEN: objects have seals (harden/seal.h) */
         STOOK_WATCH_HARDEN  = 32,       /* watch_harden.c; never together with DEBUG */
         STOOK_WATCH_LIMIT   = 64,       /* objects of callers are counted: src/limit */
+        STOOK_WATCH_EMPTY   = 128,      /* with HARDEN: nobody may touch an object */
 };
 
 /* The debug modes that a cache may be made with (<stook/debug.h>). */
@@ -38,6 +40,13 @@ STOOK_INLINE bool stook_watch_wants_line(uint32_t watch)
 {
         return watch && !(watch & STOOK_WATCH_DEBUG);
 }
+
+/* What makes objects, and the calls of the other side. */
+enum stook_entry_point {
+        STOOK_BY_MALLOC, STOOK_BY_NEW, STOOK_BY_NEW_ARRAY,
+        STOOK_BY_NEW_ALIGNED, STOOK_BY_NEW_ARRAY_ALIGNED,
+        STOOK_ENTRY_POINTS,
+};
 
 struct stook_watch_duties {
         /* ---- of any cache, when it is made ---- */
@@ -78,12 +87,22 @@ struct stook_watch_duties {
         /* For a report, of an object that is free: where it lies. NULL: that is not known. */
         const char *(*where)(struct stook_cache *cache, const void *object);
 
+        /* The constructor of a cache with STOOK_WATCH_SEAL. @at: its object_bytes less a seal. */
+        void (*make_seal)(void *object, void *at);
+
         /* ---- of malloc, while stook_malloc_is_watched ---- */
         /* As stook_malloc_slow, of a size up to STOOK_CLASS_MAX; @group 0: none. */
         void *(*malloc)(size_t size, uint16_t group, uint64_t how);
         /* As stook_malloc_resize, of a live object of a watched cache, @usable bytes of it. */
         void *(*resize)(struct stook_cache *cache, void *object, size_t size, size_t usable,
                         int *error);
+
+        /*
+         * While stook_malloc_pairs: @object was made by that entry point; it is freed by that one,
+         * and what does not fit is reported. Any pointer may be freed.
+         */
+        void (*made)(void *object, enum stook_entry_point by);
+        void (*goes)(void *object, enum stook_entry_point by);
 
         /* ---- of large objects, while stook_large_options says that they are watched ---- */
         /* As stook_large_alloc; the library is up, and the call has begun (stook_slow_begin). */

@@ -14,9 +14,13 @@
  *  I2 a page that does not get its access back is never given: its span stays taken for ever.
  *  I3 each span with guards is booked in the bound of mappings (pages/advice.h): at most 8192 at a
  *     time, and fewer while huge pages are parted.
+ *  I4 a span that was an object is closed, too, and waits in a ring until others follow it. So what
+ *     comes late stops at that instruction, or is no live object's. A closed span is a taken one
+ *     that no other list knows; it is opened again before it is given.
  * A span with a mapping of its own (above 32 MiB) is not cut. It gets one page of reserved address
  * space behind it, which has no access either; what lies before it is not known.
- * Concurrency: the spans are the caller's.
+ * Concurrency: the spans are the caller's. A place of the ring changes by exchange, so a span that
+ *  leaves it is one thread's.
  * Failure: beyond I3, or where the system refuses, the span has no guards and serves as well. That
  *  is counted, and said once.
  */
@@ -50,6 +54,94 @@ static void close_page(uintptr_t page)
 {
         if (!stook_os_close((void *)page, stook_os_page_bytes()))
                 count_refused();
+}
+
+static void give_open(struct stook_span *span, uintptr_t page)
+{
+        if (stook_os_enable((void *)page, stook_os_page_bytes()))
+                stook_span_give(span);
+}
+
+/* ---- spans that were objects ---- */
+
+/*
+ * Spans that wait, and what of one keeps its memory meanwhile: more is purged, so that at most 4
+ * MiB are resident for nothing. Both arbitrary.
+ */
+#define CLOSED_MOST  16
+#define CLOSED_BYTES ((size_t)256 << 10)
+
+static struct stook_span *closed[CLOSED_MOST];  /* atomic */
+static uint32_t next_closed;                    /* atomic, relaxed */
+
+const struct stook_span *stook_guard_closed_at(uintptr_t address)
+{
+        for (unsigned i = 0; i < CLOSED_MOST; i++) {
+                const struct stook_span *span = __atomic_load_n(&closed[i], __ATOMIC_ACQUIRE);
+
+                if (span && address - span->start < span->bytes)
+                        return span;
+        }
+        return NULL;
+}
+
+/* The span that has waited longest; NULL: there was none. */
+static struct stook_span *put_closed(struct stook_span *span)
+{
+        uint32_t at = __atomic_fetch_add(&next_closed, 1, __ATOMIC_RELAXED) % CLOSED_MOST;
+
+        return __atomic_exchange_n(&closed[at], span, __ATOMIC_ACQ_REL);
+}
+
+static bool close_span(struct stook_span *span)
+{
+        if (span->bytes > CLOSED_BYTES && stook_os_purge((void *)span->start, span->bytes))
+                span->state = STOOK_SPAN_PURGED;
+        else
+                span->state = STOOK_SPAN_DIRTY;
+        return stook_os_close((void *)span->start, span->bytes);
+}
+
+static void give_with_guards(struct stook_span *span)
+{
+        size_t page = stook_os_page_bytes();
+        struct stook_span *front, *behind;
+
+        front = stook_entry_span(stook_pagemap_get(span->start - STOOK_MAP_PAGE));
+        behind = stook_entry_span(stook_pagemap_get(span->start + span->bytes));
+        give_open(front, span->start - page);
+        give_open(behind, span->start + span->bytes);
+        stook_span_give(span);
+        stook_mappings_unbook(STOOK_MAPPINGS_GUARDED);
+}
+
+/* False: none waits. */
+static bool let_one_go(void)
+{
+        for (unsigned i = 0; i < CLOSED_MOST; i++) {
+                struct stook_span *span = put_closed(NULL);
+
+                if (span && stook_os_enable((void *)span->start, span->bytes)) {
+                        give_with_guards(span);
+                        return true;
+                }
+        }
+        return false;
+}
+
+void stook_guards_open_all(void)
+{
+        while (let_one_go())
+                ;
+}
+
+/* ---- takes and gives ---- */
+
+/* False: as many as there may be have guards, or wait. */
+static bool book(void)
+{
+        return stook_mappings_book(STOOK_MAPPINGS_GUARDED) ||
+               (let_one_go() && stook_mappings_book(STOOK_MAPPINGS_GUARDED));
 }
 
 /* NULL: no memory. */
@@ -87,7 +179,7 @@ struct stook_span *stook_span_take_guarded(unsigned node, size_t bytes, size_t a
         bytes = (bytes + page - 1) & ~(page - 1);
         if (lead + bytes + page > STOOK_SPAN_OWN_MAPPING)
                 return stook_span_take_own(node, bytes, lead, page);
-        if (!stook_mappings_book(STOOK_MAPPINGS_GUARDED)) {
+        if (!book()) {
                 count_refused();
                 return stook_span_take(node, bytes, align);
         }
@@ -99,26 +191,17 @@ struct stook_span *stook_span_take_guarded(unsigned node, size_t bytes, size_t a
         return span;
 }
 
-static void give_open(struct stook_span *span, uintptr_t page)
-{
-        if (stook_os_enable((void *)page, stook_os_page_bytes()))
-                stook_span_give(span);
-}
-
 void stook_span_give_guarded(struct stook_span *span)
 {
-        size_t page = stook_os_page_bytes();
-        struct stook_span *front, *behind;
-
         if (!span->use.guarded) {
                 stook_span_give(span);
                 return;
         }
-        front = stook_entry_span(stook_pagemap_get(span->start - STOOK_MAP_PAGE));
-        behind = stook_entry_span(stook_pagemap_get(span->start + span->bytes));
-        give_open(front, span->start - page);
-        give_open(behind, span->start + span->bytes);
-        stook_span_give(span);
         __atomic_fetch_sub(&stook_guarded_count, 1, __ATOMIC_RELAXED);
-        stook_mappings_unbook(STOOK_MAPPINGS_GUARDED);
+        if (close_span(span)) {
+                span = put_closed(span);
+                if (!span || !stook_os_enable((void *)span->start, span->bytes))
+                        return;                 /* I2 */
+        }
+        give_with_guards(span);
 }

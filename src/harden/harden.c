@@ -29,13 +29,18 @@
 /* ---- the option ---- */
 
 #define VARIABLE "STOOK_HARDEN"
-#define TAKES "0, 1, all, or double, random, guard, zero-free, zero-alloc with commas between them"
+#define TAKES "0, 1, all, or with commas between them: double, random, guard, canary, pairs, " \
+              "zero-size, zero-free, zero-alloc, check-free, quarantine=BYTES"
 
 /* What finds or stops faults. Zeros hide what a program left behind, and cost with the size. */
-#define USUAL (STOOK_HARDEN_DOUBLE | STOOK_HARDEN_RANDOM | STOOK_HARDEN_GUARD)
-#define ALL   (USUAL | STOOK_HARDEN_ZERO_FREE | STOOK_HARDEN_ZERO_ALLOC)
+#define USUAL (STOOK_HARDEN_DOUBLE | STOOK_HARDEN_RANDOM | STOOK_HARDEN_GUARD | \
+               STOOK_HARDEN_CANARY | STOOK_HARDEN_PAIRS | STOOK_HARDEN_ZERO_SIZE)
+#define ALL   (USUAL | STOOK_HARDEN_ZERO_FREE | STOOK_HARDEN_ZERO_ALLOC | \
+               STOOK_HARDEN_CHECK_FREE | STOOK_HARDEN_QUARANTINE)
+#define QUARANTINE_BYTES ((uint64_t)1 << 20)    /* unless said. Arbitrary */
 
 uint32_t stook_hardened;
+uint64_t stook_harden_quarantine_bytes = QUARANTINE_BYTES;
 
 static const struct {
         const char *name;
@@ -46,6 +51,10 @@ static const struct {
         { "guard", STOOK_HARDEN_GUARD },
         { "zero-free", STOOK_HARDEN_ZERO_FREE },
         { "zero-alloc", STOOK_HARDEN_ZERO_ALLOC },
+        { "canary", STOOK_HARDEN_CANARY },
+        { "pairs", STOOK_HARDEN_PAIRS },
+        { "zero-size", STOOK_HARDEN_ZERO_SIZE },
+        { "check-free", STOOK_HARDEN_CHECK_FREE | STOOK_HARDEN_ZERO_FREE },
         { "all", ALL },
         { "1", USUAL },
         { "0", 0 },
@@ -60,13 +69,33 @@ static int of_name(const char *text, size_t n)
         return -1;
 }
 
-int stook_harden_parse(const char *text)
+/* "quarantine=BYTES", with K, M or G; false: it is something else. */
+static bool is_quarantine(const char *text, size_t n, uint64_t *bytes)
+{
+        static const char name[] = "quarantine=";
+        const char *c = text + sizeof(name) - 1, *end = text + n;
+        uint64_t value = 0;
+
+        if (n < sizeof(name) || memcmp(text, name, sizeof(name) - 1) || *c < '0' || *c > '9')
+                return false;
+        for (; c < end && *c >= '0' && *c <= '9' && value < (uint64_t)1 << 32; c++)
+                value = value * 10 + (uint64_t)(*c - '0');
+        if (c < end && (*c == 'K' || *c == 'M' || *c == 'G'))
+                value <<= *c == 'K' ? 10 : *c == 'M' ? 20 : 30, c++;
+        if (c < end || value >= (uint64_t)1 << 40)
+                return false;
+        *bytes = value;
+        return true;
+}
+
+int stook_harden_parse(const char *text, uint64_t *quarantine)
 {
         int all = 0;
 
         for (;; text++) {
                 size_t n = strcspn(text, ",");
-                int by = of_name(text, n);
+                int by = is_quarantine(text, n, quarantine) ? STOOK_HARDEN_QUARANTINE
+                                                            : of_name(text, n);
 
                 if (by < 0)
                         return -1;
@@ -80,12 +109,14 @@ int stook_harden_parse(const char *text)
 void stook_harden_read_options(void)
 {
         const char *value = stook_os_env(VARIABLE);
-        int by = value && *value ? stook_harden_parse(value) : 0;
+        uint64_t bytes = QUARANTINE_BYTES;
+        int by = value && *value ? stook_harden_parse(value, &bytes) : 0;
 
         if (by < 0)
                 stook_os_env_refuse(VARIABLE, value, TAKES);
         else
                 stook_hardened = (uint32_t)by;
+        stook_harden_quarantine_bytes = bytes;
 }
 
 /* ---- users ---- */

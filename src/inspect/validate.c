@@ -341,6 +341,8 @@ static bool is_any_to_check(void)
         while ((cache = stook_registry_next(cache)))
                 if (has_bytes_to_check(cache))
                         return true;
+        if (stook_malloc_seal_bytes)
+                return true;
         return stook_large_debug & HAS_BYTES_TO_CHECK;
 }
 
@@ -353,6 +355,9 @@ static int check_all(void)
         while ((cache = stook_registry_next(cache)))
                 if (has_bytes_to_check(cache))
                         faults += stook_debug_validate(stook_cache_debug(cache));
+                else
+                        faults += stook_watch_validate_sealed(cache);
+        faults += stook_large_canaries_validate();
         if (stook_large_debug & HAS_BYTES_TO_CHECK)
                 faults += stook_large_debug_validate();
         return faults;

@@ -1,6 +1,7 @@
 /*
- * Purpose: names the large object whose guard page (STOOK_HARDEN=guard, harden/guard.c) a program
- * has touched. The program then ends by SIGSEGV as it would without this.
+ * Purpose: names the large object whose guard page a program has touched, or which it used after it
+ * was freed (STOOK_HARDEN=guard, or debug mode Z: harden/guard.c). The program then ends by SIGSEGV
+ * as it would without this.
  * Place: called by options.c at start; reads pages, calls report.
  * Invariants:
  *  I1 a program that ignores or handles SIGSEGV when the library starts is left alone. It may
@@ -11,6 +12,7 @@
 #include <signal.h>
 #include <stdbool.h>
 
+#include "harden/harden.h"
 #include "life/life.h"
 #include "os/os.h"
 #include "pages/pagemap.h"
@@ -32,6 +34,23 @@ static bool is_behind(const struct stook_span *span, uintptr_t page)
                page <= span->start + (span->own_mapping ? span->reserved : span->bytes);
 }
 
+/* False: @at lies in no object that was freed lately. */
+static bool tell_freed(uintptr_t at)
+{
+        const struct stook_span *span = stook_guard_closed_at(at);
+        char detail[96];
+
+        if (!span)
+                return false;
+        stook_report_format(detail, sizeof(detail), "it was touched at %p, read or written",
+                            (void *)at);
+        stook_report_event(&(struct stook_report_about){
+                .fault = STOOK_FAULT_WRITE_AFTER_FREE,
+                .object = (void *)span->start, .object_bytes = span->bytes, .detail = detail,
+        });
+        return true;
+}
+
 static void tell(uintptr_t at)
 {
         size_t page = stook_os_page_bytes();
@@ -42,7 +61,7 @@ static void tell(uintptr_t at)
 
         if (!over)
                 span = stook_span_large_at(here + page);
-        if (!span)
+        if (tell_freed(at) || !span)
                 return;
         stook_report_format(detail, sizeof(detail), "the guard page %s it was touched at %p",
                             over ? "behind" : "before", (void *)at);

@@ -27,6 +27,7 @@
 #include <errno.h>
 
 #include "cache/cache.h"
+#include "harden/harden.h"
 #include "limit/cache_limit.h"
 #include "evacuate/evacuate.h"
 #include "gate/gate.h"
@@ -37,6 +38,7 @@
 #include "policy/dirty.h"
 #include "process/process.h"
 #include "slot/slot.h"
+#include "watch/watch.h"
 #include <stook/control.h>
 
 /* ---- what caches keep, and what the page layer keeps free ---- */
@@ -47,6 +49,8 @@ size_t stook_trim_now(size_t keep_bytes)
 
         if (!stook_registry_lock(STOOK_REFUSED("stook_trim")))
                 return 0;
+        stook_watch_give_delayed();
+        stook_guards_open_all();
         while ((cache = stook_registry_next(cache))) {
                 stook_reclaim_from(cache, SIZE_MAX);
                 stook_cache_empty(cache);

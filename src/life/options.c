@@ -116,7 +116,8 @@ void stook_options_read(void)
         stook_debug_read_options();
         stook_fail_read_options();
         stook_harden_read_options();
-        if (stook_is_hardened(STOOK_HARDEN_GUARD))
+        if (stook_is_hardened(STOOK_HARDEN_GUARD) ||
+            (stook_debug_wanted(STOOK_DEBUG_LARGE) & STOOK_CACHE_RED_ZONE))
                 stook_guard_hits_report();
         on_fault = choice("STOOK_ON_FAULT", stook_on_fault_names, STOOK_ON_FAULT_ABORT,
                           "abort, log or isolate");

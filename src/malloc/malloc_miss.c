@@ -180,7 +180,7 @@ static void *aligned_charged(size_t align, size_t size, uint64_t how)
 
 void *stook_malloc_aligned(size_t align, size_t size, uint64_t how)
 {
-        size_t rounded;
+        size_t rounded, seal = stook_malloc_seal_bytes;
 
         if (STOOK_UNLIKELY(stook_malloc_is_watched || stook_sampling.session) &&
             size <= STOOK_CLASS_MAX)
@@ -194,9 +194,9 @@ void *stook_malloc_aligned(size_t align, size_t size, uint64_t how)
         if (STOOK_UNLIKELY(__atomic_load_n(&stook_groups_exist, __ATOMIC_RELAXED)) &&
             stook_group_now())
                 return aligned_charged(align, size, how);
-        rounded = size ? stook_malloc_round_up(size, align) : align;
+        rounded = size ? stook_malloc_round_up(size + seal, align) : align;
         /* Large objects start at pages. */
-        return stook_malloc_slow(rounded <= STOOK_CLASS_MAX ? rounded : size, how);
+        return stook_malloc_slow(rounded <= STOOK_CLASS_MAX ? rounded - seal : size, how);
 }
 
 /* ---- frees, and what an object is ---- */

@@ -139,6 +139,8 @@ struct stook_cache *stook_class_create(unsigned class, enum stook_class_kind kin
                 watch = stook_watch_duties.wanted(name, 0, &debug);
         if (kind == STOOK_CLASS_WATCHED && !watch)
                 return NULL;
+        if (kind == STOOK_CLASS_WATCHED && (watch & STOOK_WATCH_HARDEN) && stook_malloc_seal_bytes)
+                watch |= STOOK_WATCH_SEAL;
         if (capacity && full > STOOK_BARN_CACHE_BYTES / (capacity * bytes))
                 full = (unsigned)(STOOK_BARN_CACHE_BYTES / (capacity * bytes));
         return stook_cache_create_at(&(struct stook_class_args){

@@ -78,6 +78,8 @@ union stook_span_use {
                 uint8_t  guarded;       /* 1: it has guards (harden/guard.c) */
                 /* 1: no content of it is left when it was given (own_mapping.c) */
                 uint8_t  wiped;
+                uint16_t slack;         /* bytes at the end that nobody asked for: watch_malloc.c */
+                uint8_t  made_by;       /* enum stook_entry_point */
                 /* Atomic: the heap of the object; NULL: none. */
                 struct stook_heap *heap;
                 struct stook_sample *sample;    /* what is known of it as a sample; NULL: none */

@@ -32,6 +32,7 @@ static const char *const words[] = {
         [STOOK_FAULT_WRONG_SIZE] = "wrong size",
         [STOOK_FAULT_LEAK] = "leak",
         [STOOK_FAULT_INJECTED] = "allocation made to fail",
+        [STOOK_FAULT_MISMATCH] = "mismatched free",
 };
 
 const char *stook_report_fault_words(enum stook_fault fault)

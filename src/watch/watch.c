@@ -15,7 +15,7 @@
 #include "process/checker.h"
 #include "profile/profile.h"
 #include "record/record.h"
-#include "slot/slot.h"
+#include "slot/slot_hot.h"
 #include "stack/stack.h"
 
 /* ---- what a cache is watched by ---- */
@@ -136,7 +136,7 @@ static uint64_t inner(uint64_t how)
 /* The bytes that the caller asked for. */
 static size_t bytes_of(const struct stook_cache *cache, uint64_t how)
 {
-        return stook_how_has_size(how) ? stook_how_size(how) : stook_slow_bytes(cache);
+        return stook_how_has_size(how) ? stook_how_size(how) : stook_watch_bytes(cache);
 }
 
 static bool is_debugged(const struct stook_cache *cache)
@@ -150,7 +150,7 @@ static bool show_allocated(struct stook_cache *cache, void *object, size_t bytes
         bool good = true;
 
         if (stook_cache_is_hardened(cache))
-                good = stook_watch_harden_alloc(cache, object);
+                good = stook_watch_harden_alloc(cache, object, bytes);
         else if (is_debugged(cache))
                 good = stook_debug_alloc(stook_cache_debug(cache), object, bytes);
         if (good)
@@ -164,7 +164,7 @@ static bool show_allocated(struct stook_cache *cache, void *object, size_t bytes
 static void zero(const struct stook_cache *cache, void *object, size_t bytes, bool asked)
 {
         if (stook_cache_hardened_by(cache, STOOK_HARDEN_ZERO_ALLOC))
-                memset(object, 0, stook_slow_bytes(cache));
+                memset(object, 0, stook_cache_is_sealed(cache) ? bytes : stook_watch_bytes(cache));
         else if (asked)
                 memset(object, 0, bytes);
 }
@@ -261,7 +261,7 @@ static STOOK_COLD void *make_do(struct stook_cache *cache, void *object)
 
 void *stook_watch_lent(struct stook_cache *cache, void *object)
 {
-        if (STOOK_UNLIKELY(!show_allocated(cache, object, stook_slow_bytes(cache))))
+        if (STOOK_UNLIKELY(!show_allocated(cache, object, stook_watch_bytes(cache))))
                 return make_do(cache, object);
         zero(cache, object, 0, false);
         observe_alloc(cache, object, stook_slow_bytes(cache));
@@ -325,6 +325,9 @@ static const struct stook_leaving leaving = {
 
 /* ---- frees ---- */
 
+/* The part of a free's word that has the size. */
+#define STOOK_HOW_SIZES (((UINT64_C(1) << STOOK_HOW_SIZE_BITS) - 1) << STOOK_HOW_SIZE_SHIFT)
+
 void stook_watch_quarantine(void *object, size_t bytes, uint64_t how)
 {
         stook_quarantine_put(object, bytes, how & STOOK_HOW_NOLOCK, &leaving);
@@ -361,12 +364,48 @@ static void free_counted(struct stook_cache *cache, void *object, uint64_t how)
         stook_watch_quarantine(object, cache->slabs.stride, how);
 }
 
-void stook_watch_free(struct stook_cache *cache, void *object, uint64_t how)
+/* The usual free saves no register. */
+static STOOK_NOINLINE void free_watched(struct stook_cache *cache, void *object, uint64_t how)
 {
         free_counted(cache, object, how);
         /* What waited for readers is no caller's since then. */
         if (stook_cache_is_limited(cache) && !(how & STOOK_HOW_READERS))
                 stook_limit_give(cache, 1);
+}
+
+static bool has_right_size(uint64_t seal, uint64_t how)
+{
+        return STOOK_LIKELY(!stook_how_has_size(how)) || !stook_malloc_pairs ||
+               stook_how_size(how) == stook_seal_bytes(seal);
+}
+
+/* Of a sealed cache, and nothing else watches it. */
+STOOK_INLINE void free_sealed(struct stook_cache *cache, void *object, uint64_t how)
+{
+        size_t at = stook_seal_at(cache);
+        uint64_t seal = stook_seal_load(object, at);
+
+        if (STOOK_UNLIKELY((how & ~STOOK_HOW_SIZES) || !has_right_size(seal, how) ||
+                           !stook_seal_end(object, at, seal))) {
+                free_watched(cache, object, how);
+                return;
+        }
+        if (STOOK_UNLIKELY(stook_hardened & STOOK_HARDEN_ZERO_FREE))
+                memset(object, 0, at);
+        if (STOOK_LIKELY(!(stook_hardened & STOOK_HARDEN_CHECK_FREE)))
+                stook_seal_fill(object);
+        if (stook_watch_delays)
+                object = stook_delay_swap(stook_class_for(cache->object_size), object);
+        if (object && STOOK_UNLIKELY(!stook_slot_push(cache->front.offset, object)))
+                stook_free_plain(cache, object, 0);
+}
+
+void stook_watch_free(struct stook_cache *cache, void *object, uint64_t how)
+{
+        if (STOOK_LIKELY(cache->watch == (STOOK_WATCH_HARDEN | STOOK_WATCH_SEAL)))
+                free_sealed(cache, object, how);
+        else
+                free_watched(cache, object, how);
 }
 
 void stook_watch_free_bulk(struct stook_cache *cache, size_t n, void **objects, uint64_t how)
@@ -384,6 +423,7 @@ static bool show_waiting(struct stook_cache *cache, void *object)
 
 int stook_watch_free_rcu(struct stook_cache *cache, void *object, bool nolock)
 {
+        size_t bytes = stook_cache_is_sealed(cache) ? stook_watch_usable(cache, object) : 0;
         int error;
 
         if (!show_waiting(cache, object))
@@ -394,8 +434,10 @@ int stook_watch_free_rcu(struct stook_cache *cache, void *object, bool nolock)
                 stook_limit_give(cache, 1);
         if (STOOK_UNLIKELY(error) && is_debugged(cache))
                 stook_debug_wait_undo(stook_cache_debug(cache), object);
+        else if (STOOK_UNLIKELY(error) && stook_cache_is_sealed(cache))
+                stook_seal_write(object, stook_seal_at(cache), bytes, STOOK_BY_MALLOC);
         else if (STOOK_UNLIKELY(error) && stook_cache_is_hardened(cache))
-                stook_watch_harden_alloc(cache, object);
+                stook_watch_harden_alloc(cache, object, bytes);
         return error;
 }
 
@@ -410,11 +452,17 @@ void stook_watch_left(struct stook_cache *cache, size_t n, void *const *objects)
 
 size_t stook_watch_usable(const struct stook_cache *cache, const void *object)
 {
+        if (stook_cache_is_sealed(cache)) {
+                uint64_t seal = stook_seal_load(object, stook_seal_at(cache));
+
+                return seal & STOOK_SEALED_LIVE && stook_seal_is_good(object, seal)
+                               ? stook_seal_bytes(seal) : STOOK_NO_OBJECT;
+        }
         if (stook_cache_is_hardened(cache) && stook_is_hardened(STOOK_HARDEN_DOUBLE) &&
             !stook_harden_has_user(object))
                 return STOOK_NO_OBJECT;
         if (!is_debugged(cache))
-                return stook_slow_bytes(cache);
+                return stook_watch_bytes(cache);
         return stook_debug_requested(stook_cache_debug(cache), object);
 }
 
@@ -456,7 +504,10 @@ const struct stook_watch_duties stook_watch_duties = {
         .usable = stook_watch_usable,
         .describe = stook_watch_describe,
         .where = stook_watch_where,
+        .make_seal = stook_seal_make,
         .malloc = stook_watch_malloc,
+        .made = stook_watch_made,
+        .goes = stook_watch_goes,
         .resize = stook_watch_resize,
         .large_alloc = stook_watch_large_alloc,
         .large_free = stook_watch_large_free,

@@ -11,11 +11,13 @@
 #include "cache/cache_watch.h"
 #include "debug/debug_modes.h"
 #include "harden/harden.h"
+#include "harden/seal.h"
 #include "malloc/malloc.h"
 
 /* What makes a cache a watched one. */
 #define STOOK_HARDEN_OBJECTS \
-        (STOOK_HARDEN_DOUBLE | STOOK_HARDEN_ZERO_FREE | STOOK_HARDEN_ZERO_ALLOC)
+        (STOOK_HARDEN_DOUBLE | STOOK_HARDEN_ZERO_FREE | STOOK_HARDEN_ZERO_ALLOC | \
+         STOOK_HARDEN_SEALS | STOOK_HARDEN_ZERO_SIZE | STOOK_HARDEN_QUARANTINE)
 
 /* Flags are 0 if the cache is not debugged. */
 extern struct stook_debug stook_cache_no_debug;
@@ -27,6 +29,26 @@ STOOK_INLINE struct stook_debug *stook_cache_debug(const struct stook_cache *cac
 STOOK_INLINE bool stook_cache_is_hardened(const struct stook_cache *cache)
 {
         return cache->watch & STOOK_WATCH_HARDEN;
+}
+
+/* Have its objects seals (harden/seal.h)? */
+STOOK_INLINE bool stook_cache_is_sealed(const struct stook_cache *cache)
+{
+        return cache->watch & STOOK_WATCH_SEAL;
+}
+
+/* Bytes from an object's start to its seal. */
+STOOK_INLINE size_t stook_seal_at(const struct stook_cache *cache)
+{
+        return cache->object_size - STOOK_SEAL_BYTES;
+}
+
+/* What a user may have of an object. */
+STOOK_INLINE size_t stook_watch_bytes(const struct stook_cache *cache)
+{
+        if (cache->watch & STOOK_WATCH_EMPTY)
+                return 0;
+        return stook_slow_bytes(cache) - (stook_cache_is_sealed(cache) ? STOOK_SEAL_BYTES : 0);
 }
 
 /* Content that outlives a free, or was made by a constructor, is never zeroed. */
@@ -60,9 +82,16 @@ void stook_watch_quarantine(void *object, size_t bytes, uint64_t how);
 
 /* ---- watch_harden.c ---- */
 /* False: the object has a user already, which was reported. It must not be handed out. */
-bool stook_watch_harden_alloc(struct stook_cache *cache, void *object);
+bool stook_watch_harden_alloc(struct stook_cache *cache, void *object, size_t bytes);
 /* False: a double free, which was reported. @how: cache_slow.h. */
 bool stook_watch_harden_free(struct stook_cache *cache, void *object, uint64_t how);
+/* Of a cache whose objects have seals: a user asked for @bytes, and now for others. */
+bool stook_watch_harden_resize(struct stook_cache *cache, void *object, size_t bytes);
+/*
+ * Checks all objects of a cache with seals; quiescent. Returns faults found, each of which is
+ * reported.
+ */
+int stook_watch_validate_sealed(struct stook_cache *cache);
 /* A free by RCU that ends the user's time. False: as above. */
 bool stook_watch_harden_wait(struct stook_cache *cache, void *object);
 STOOK_COLD const char *stook_watch_where(struct stook_cache *cache, const void *object);
@@ -70,10 +99,17 @@ STOOK_COLD const char *stook_watch_where(struct stook_cache *cache, const void *
 /* ---- watch_malloc.c ---- */
 extern uint64_t stook_large_debug STOOK_HIDDEN; /* STOOK_DEBUG_*: of large objects; 0: none */
 
+/* Const after the start: freed objects of sealed classes wait (harden/delay.c). */
+extern bool stook_watch_delays STOOK_HIDDEN;
+/* What waits there is free: a trim. */
+void stook_watch_give_delayed(void);
+
 /* At start: what options ask for; makes the caches of watched classes. */
 void stook_watch_start(void);
 
 /* Of stook_watch_duties. */
+void stook_watch_made(void *object, enum stook_entry_point by);
+void stook_watch_goes(void *object, enum stook_entry_point by);
 void *stook_watch_malloc(size_t size, uint16_t group, uint64_t how);
 void *stook_watch_resize(struct stook_cache *cache, void *object, size_t size, size_t usable,
                          int *error);
@@ -91,6 +127,8 @@ size_t stook_watch_large_leave(void *object, uint64_t how);
  * is reported.
  */
 int stook_large_debug_validate(void);
+/* The same of hardening's canaries behind them. */
+int stook_large_canaries_validate(void);
 /* The number of the call stack that allocated it (stack/stack.h); 0: not known. */
 uint32_t stook_large_stack(const struct stook_span *span);
 

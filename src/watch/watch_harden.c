@@ -75,6 +75,8 @@ STOOK_COLD const char *stook_watch_where(struct stook_cache *cache, const void *
                 return "it is free in its slab already, or was never handed out";
         sheaf = sheaf_with(cache, object);
         /* Sheaves of many caches, and chains of objects that wait for readers, are not searched. */
+        if (!sheaf && stook_cache_is_sealed(cache))
+                return "it was freed before, and waits to be free";
         return sheaf ? of_sheaf(cache, sheaf) : "it was freed before, and may wait for readers";
 }
 
@@ -92,8 +94,123 @@ static STOOK_COLD void report(enum stook_fault fault, struct stook_cache *cache,
         });
 }
 
-bool stook_watch_harden_alloc(struct stook_cache *cache, void *object)
+static STOOK_COLD bool is_at_fault(enum stook_fault fault, struct stook_cache *cache, void *object,
+                                   const char *detail)
 {
+        report(fault, cache, object, detail);
+        return false;
+}
+
+/* ---- objects with seals ---- */
+
+/* @seal says that the object is free, or it is none. */
+static STOOK_COLD bool refuse(struct stook_cache *cache, void *object, uint64_t seal)
+{
+        size_t bytes = stook_seal_bytes(seal), at = stook_seal_at(cache);
+
+        if (!stook_seal_is_good(object, seal))
+                return is_at_fault(STOOK_FAULT_OVERRUN, cache, object,
+                                   "the seal behind the object was overwritten");
+        if ((seal & STOOK_SEALED_LIVE) && !stook_seal_canary_is_whole(object, at, bytes))
+                return is_at_fault(STOOK_FAULT_OVERRUN, cache, object,
+                                   "bytes behind the object were written, found when it was freed");
+        return is_at_fault(STOOK_FAULT_DOUBLE_FREE, cache, object,
+                           stook_watch_where(cache, object));
+}
+
+static STOOK_NOINLINE bool seal_end(struct stook_cache *cache, void *object)
+{
+        uint64_t seal = stook_seal_load(object, stook_seal_at(cache));
+
+        return stook_seal_end(object, stook_seal_at(cache), seal) ||
+               refuse(cache, object, stook_seal_load(object, stook_seal_at(cache)));
+}
+
+static bool is_untouched(const struct stook_cache *cache, const void *object)
+{
+        return stook_is_hardened(STOOK_HARDEN_CHECK_FREE)
+                       ? stook_seal_reads_zero(object, stook_seal_at(cache))
+                       : stook_seal_is_filled(object);
+}
+
+static bool seal_begin(struct stook_cache *cache, void *object, size_t bytes)
+{
+        if (STOOK_UNLIKELY(!is_untouched(cache, object)))
+                return is_at_fault(STOOK_FAULT_WRITE_AFTER_FREE, cache, object,
+                                   "found when the object was to be allocated");
+        stook_seal_unfill(object);
+        return stook_seal_begin(object, stook_seal_at(cache), bytes) ||
+               is_at_fault(STOOK_FAULT_CORRUPT, cache, object,
+                           "the seal of a free object was overwritten");
+}
+
+bool stook_watch_harden_resize(struct stook_cache *cache, void *object, size_t bytes)
+{
+        uint64_t seal = stook_seal_load(object, stook_seal_at(cache));
+
+        if (!seal_end(cache, object))
+                return false;
+        stook_seal_write(object, stook_seal_at(cache), bytes, stook_seal_made_by(seal));
+        return true;
+}
+
+/* ---- a check of all objects ---- */
+
+static const char *fault_of(const struct stook_cache *cache, const void *object, bool live,
+                            enum stook_fault *fault)
+{
+        size_t at = stook_seal_at(cache);
+        uint64_t seal = stook_seal_load(object, at);
+
+        *fault = STOOK_FAULT_OVERRUN;
+        if (!stook_seal_is_good(object, seal))
+                return "the seal behind it was overwritten, found by a check of all objects";
+        if (live && (seal & STOOK_SEALED_LIVE))
+                return stook_seal_canary_is_whole(object, at, stook_seal_bytes(seal)) ? NULL
+                       : "bytes behind the object were written, found by a check of all objects";
+        if ((seal & STOOK_SEAL_SAYS) == STOOK_SEALED_WAITING)
+                return NULL;
+        *fault = STOOK_FAULT_WRITE_AFTER_FREE;
+        return is_untouched(cache, object) ? NULL : "found by a check of all objects";
+}
+
+struct check {
+        struct stook_cache *cache;
+        int faults;
+};
+
+static void check_object(void *object, void *slab, bool out, void *data)
+{
+        struct check *check = data;
+        struct stook_report_about about = {
+                .object = object, .cache_name = stook_cache_name(check->cache), .slab = slab,
+        };
+
+        about.detail = fault_of(check->cache, object, out, &about.fault);
+        if (!about.detail)
+                return;
+        about.slab = (const void *)
+                stook_entry_span(stook_pagemap_get((uintptr_t)object))->start;
+        about.offset = (uintptr_t)object - (uintptr_t)about.slab;
+        check->faults++;
+        stook_report_about_found(&about);
+}
+
+int stook_watch_validate_sealed(struct stook_cache *cache)
+{
+        struct check check = { .cache = cache };
+
+        if (stook_cache_is_sealed(cache))
+                stook_slabs_for_each_made(&cache->slabs, check_object, &check);
+        return check.faults;
+}
+
+/* ---- all of them ---- */
+
+bool stook_watch_harden_alloc(struct stook_cache *cache, void *object, size_t bytes)
+{
+        if (STOOK_LIKELY(stook_cache_is_sealed(cache)))
+                return seal_begin(cache, object, bytes);
         if (!stook_is_hardened(STOOK_HARDEN_DOUBLE) || stook_harden_user_begins(object))
                 return true;
         report(STOOK_FAULT_CORRUPT, cache, object, "a free object that has a user");
@@ -102,18 +219,46 @@ bool stook_watch_harden_alloc(struct stook_cache *cache, void *object)
 
 bool stook_watch_harden_wait(struct stook_cache *cache, void *object)
 {
+        if (STOOK_LIKELY(stook_cache_is_sealed(cache))) {
+                if (!seal_end(cache, object))
+                        return false;
+                *stook_seal_word_of(object, stook_seal_at(cache)) =
+                        stook_seal_of(object, STOOK_SEALED_WAITING);
+                return true;
+        }
         if (!stook_is_hardened(STOOK_HARDEN_DOUBLE) || stook_harden_user_ends(object))
                 return true;
         report(STOOK_FAULT_DOUBLE_FREE, cache, object, stook_watch_where(cache, object));
         return false;
 }
 
+/* Of a free that names a size, or not. What does not fit is reported. */
+static bool has_right_size(struct stook_cache *cache, void *object, uint64_t how)
+{
+        uint64_t seal = stook_seal_load(object, stook_seal_at(cache));
+        char detail[96];
+
+        if (!stook_how_has_size(how) || !stook_malloc_pairs || !(seal & STOOK_SEALED_LIVE) ||
+            !stook_seal_is_good(object, seal) || stook_how_size(how) == stook_seal_bytes(seal))
+                return true;
+        stook_report_format(detail, sizeof(detail), "freed with %u bytes, allocated with %u",
+                            (uint64_t)stook_how_size(how), (uint64_t)stook_seal_bytes(seal));
+        return is_at_fault(STOOK_FAULT_WRONG_SIZE, cache, object, detail);
+}
+
 bool stook_watch_harden_free(struct stook_cache *cache, void *object, uint64_t how)
 {
+        if (stook_cache_is_sealed(cache) && !has_right_size(cache, object, how))
+                return false;
         /* What waited for readers has had no user since. */
         if (!(how & STOOK_HOW_READERS) && !stook_watch_harden_wait(cache, object))
                 return false;
-        if (stook_cache_hardened_by(cache, STOOK_HARDEN_ZERO_FREE))
-                memset(object, 0, stook_slow_bytes(cache));
+        if (stook_cache_hardened_by(cache, STOOK_HARDEN_ZERO_FREE) && stook_watch_bytes(cache))
+                memset(object, 0, stook_watch_bytes(cache));
+        if (stook_cache_is_sealed(cache)) {
+                if (!stook_is_hardened(STOOK_HARDEN_CHECK_FREE))
+                        stook_seal_fill(object);
+                *stook_seal_word_of(object, stook_seal_at(cache)) = stook_seal_of(object, 0);
+        }
         return true;
 }

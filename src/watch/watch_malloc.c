@@ -5,8 +5,9 @@
  *
  *      what was asked for | red zone | tail                    to the end of the span
  *
- * There is no red zone before the object, which begins with a page. A free large object has no
- * state, for its span is given back. In the quarantine it is a span of kind LARGE still.
+ * Before it, and behind its span, mode Z has a page without access (harden/guard.c). A free large
+ * object has no state, for its span is closed, and given back later. In the quarantine it is a span
+ * of kind LARGE still.
  *
  * The cache of a watched class is not at the index of its class, but at any other. No cache is ever
  * made at that index, so the hot paths find its line empty, and every malloc comes here. The page
@@ -25,15 +26,29 @@
 #include <errno.h>
 #include <string.h>
 
+#include "cache/object_id.h"
 #include "group/group.h"
 #include "process/checker.h"
+#include "os/os.h"
 #include "pages/meta.h"
+#include "pages/pagemap.h"
 #include "profile/profile.h"
+#include "report/report.h"
+#include "slot/slot_hot.h"
 #include "record/record.h"
 
 #define WATCH_OBSERVE ((uint32_t)(STOOK_WATCH_RECORD | STOOK_WATCH_PROFILE))
 
+/* What waits of each class for STOOK_HARDEN's `random` alone: a 16th of this. Arbitrary. */
+#define DELAY_BYTES ((size_t)8 << 10)
+
+#define EMPTY_ALIGN 64                  /* of malloc(0), which may be memalign(64, 0) */
+
+/* All const after the start. */
 uint64_t stook_large_debug;
+bool stook_watch_delays;
+static struct stook_cache *empty;       /* of malloc(0); NULL: that is an ordinary object */
+static bool wipes;                      /* sealed objects are zeroed when they are handed out */
 /* NULL: not watched. */
 static struct stook_cache *watched_class[STOOK_CLASSES] STOOK_MOSTLY_UNUSED;
 
@@ -51,9 +66,50 @@ static void start_large(void)
         if (flags & STOOK_CACHE_QUARANTINE)
                 stook_quarantine_start(stook_debug_quarantine_bytes());
         stook_large_debug = flags;
-        stook_large_options.guarded = stook_is_hardened(STOOK_HARDEN_GUARD);
+        stook_large_options.guarded = stook_is_hardened(STOOK_HARDEN_GUARD) ||
+                                      (flags & STOOK_CACHE_RED_ZONE);
         stook_large_options.exact = flags || stook_large_options.guarded;
-        stook_large_options.watched = stook_malloc_is_watched || stook_large_options.guarded;
+        stook_large_options.watched = stook_malloc_is_watched || stook_large_options.guarded ||
+                                      stook_is_hardened(STOOK_HARDEN_CANARY);
+}
+
+/* Pages of an object that nobody may touch. */
+static int close_run(void *memory, size_t bytes, void *data)
+{
+        (void)data;
+        return stook_os_close(memory, bytes) ? 0 : -ENOMEM;
+}
+
+static void open_run(void *memory, size_t bytes, void *data)
+{
+        (void)data;
+        stook_os_enable(memory, bytes);
+}
+
+/* Seals, and the cache of malloc(0). */
+static void start_hardened(void)
+{
+        bool quarantine = stook_is_hardened(STOOK_HARDEN_QUARANTINE);
+
+        wipes = stook_is_hardened(STOOK_HARDEN_ZERO_ALLOC);
+        stook_malloc_pairs = stook_is_hardened(STOOK_HARDEN_PAIRS);
+
+        if (stook_is_hardened(STOOK_HARDEN_SEALS | STOOK_HARDEN_QUARANTINE |
+                              STOOK_HARDEN_CHECK_FREE)) {
+                stook_seal_start();
+                stook_malloc_seal_bytes = STOOK_SEAL_BYTES;
+                stook_watch_delays = quarantine || stook_is_hardened(STOOK_HARDEN_RANDOM);
+        }
+        if (stook_is_hardened(STOOK_HARDEN_ZERO_SIZE))
+                empty = stook_cache_create_at(&(struct stook_class_args){
+                        .name = "malloc-0", .size = EMPTY_ALIGN, .align = EMPTY_ALIGN,
+                        .full_limit = 1,
+                        .watch = STOOK_WATCH_HARDEN | STOOK_WATCH_EMPTY,
+                        .memory = { .in = close_run, .out = open_run },
+                });
+        if (stook_watch_delays)
+                stook_delay_start(quarantine ? stook_harden_quarantine_bytes : DELAY_BYTES,
+                                  STOOK_CLASSES, stook_class_bytes);
 }
 
 void stook_watch_start(void)
@@ -62,6 +118,7 @@ void stook_watch_start(void)
                 stook_cache_options.flags |= STOOK_CACHE_RANDOM_ORDER;
         stook_malloc_is_watched = stook_watch_is_asked();
         start_large();
+        start_hardened();
         for (unsigned class = 0; stook_malloc_is_watched && class < STOOK_CLASSES; class++)
                 watched_class[class] = stook_class_create(class, STOOK_CLASS_WATCHED);
 }
@@ -76,20 +133,87 @@ static void *of_group(size_t size, uint16_t group, uint64_t how)
         return stook_malloc_charged(size, group, how);
 }
 
-void *stook_watch_malloc(size_t size, uint16_t group, uint64_t how)
+static void leave_delay(void *object)
+{
+        unsigned index = stook_entry_cache(stook_pagemap_get((uintptr_t)object));
+
+        stook_free_plain(stook_cache_at(index), object, 0);
+}
+
+void stook_watch_give_delayed(void)
+{
+        if (stook_watch_delays)
+                stook_delay_flush(leave_delay);
+}
+
+/* It is reported, and no object any more. */
+static STOOK_COLD void *refused(struct stook_cache *cache, void *object, size_t asked)
+{
+        stook_watch_harden_alloc(cache, object, asked);
+        return NULL;
+}
+
+/* An object of a sealed class, where nothing else watches. NULL: the usual way has to be gone. */
+STOOK_INLINE void *sealed(size_t size, uint64_t how)
+{
+        struct stook_cache *cache = watched_class[stook_class_for(size + STOOK_SEAL_BYTES)];
+        size_t asked = stook_how_has_size(how) ? stook_how_size(how) : size;
+        bool looks = stook_is_hardened(STOOK_HARDEN_CHECK_FREE);
+        void *object;
+
+        if (STOOK_UNLIKELY(!cache || cache->watch != (STOOK_WATCH_HARDEN | STOOK_WATCH_SEAL)))
+                return NULL;
+        object = stook_slot_pop(cache->front.offset);
+        if (STOOK_UNLIKELY(!object))
+                return NULL;
+        if (STOOK_UNLIKELY(looks ? !stook_seal_reads_zero(object, stook_seal_at(cache))
+                                 : !stook_seal_is_filled(object)))
+                return refused(cache, object, asked);
+        stook_seal_unfill(object);
+        if (STOOK_UNLIKELY(!stook_seal_begin(object, stook_seal_at(cache), asked)))
+                return refused(cache, object, asked);
+        if (STOOK_UNLIKELY((how & STOOK_HOW_ZERO) || wipes) && !looks)
+                memset(object, 0, asked);
+        return object;
+}
+
+static void *empty_object(uint64_t how)
+{
+        return stook_alloc_slow(empty, stook_how_with_size(how, 0) & ~(uint64_t)STOOK_HOW_ZERO);
+}
+
+/* Not inlined: the usual way saves no register. */
+static STOOK_NOINLINE void *watched(size_t size, uint16_t group, uint64_t how)
 {
         struct stook_cache *cache;
 
+
         if (STOOK_UNLIKELY(!stook_slow_start(how)))
                 return stook_slow_answer(how, NULL, 0);
-        cache = watched_class[stook_class_for(size)];
         if (!stook_how_has_size(how))
                 how = stook_how_with_size(how, size);
         if (group)
                 return of_group(size, group, how);
+        if (empty && !stook_how_size(how) && size <= EMPTY_ALIGN)
+                return empty_object(how);
+        if (size > STOOK_CLASS_MAX - stook_malloc_seal_bytes)
+                return stook_large_alloc(1, size, how);
+        cache = watched_class[stook_class_for(size + stook_malloc_seal_bytes)];
         if (cache)
                 return stook_alloc_slow(cache, how);
-        return stook_malloc_class_object(stook_class_for(size), stook_how_without_size(how));
+        return stook_malloc_class_object(stook_class_for(size + stook_malloc_seal_bytes),
+                                         stook_how_without_size(how));
+}
+
+void *stook_watch_malloc(size_t size, uint16_t group, uint64_t how)
+{
+        void *object;
+
+        if (STOOK_UNLIKELY(!stook_malloc_seal_bytes || group || (how & STOOK_HOW_NOLOCK) ||
+                           size - 1 >= STOOK_CLASS_MAX - STOOK_SEAL_BYTES))
+                return watched(size, group, how);
+        object = sealed(size, how);
+        return STOOK_LIKELY(object != NULL) ? object : watched(size, group, how);
 }
 
 /* Another object with the first @bytes of this one. */
@@ -111,7 +235,7 @@ static void *copy(void *object, size_t size, size_t bytes)
 void *stook_watch_resize(struct stook_cache *cache, void *object, size_t size, size_t usable,
                          int *error)
 {
-        size_t bytes = stook_slow_bytes(cache);
+        size_t bytes = stook_watch_bytes(cache);
         void *other = NULL;
 
         if (size > bytes || (size <= bytes / 2 && bytes > 16)) {
@@ -119,7 +243,8 @@ void *stook_watch_resize(struct stook_cache *cache, void *object, size_t size, s
                 if (other || size > bytes)
                         return other;
         }
-        if (!stook_cache_debug(cache)->flags ||
+        if (stook_cache_is_sealed(cache) ? stook_watch_harden_resize(cache, object, size)
+            : !stook_cache_debug(cache)->flags ||
             stook_debug_resize(stook_cache_debug(cache), object, size))
                 return object;
         *error = EINVAL;
@@ -185,6 +310,76 @@ static void open_pages(const struct stook_span *span)
                 stook_checker_open(object_of(span), span->bytes);
 }
 
+/*
+ * Hardening: of the bytes behind what was asked for, in an object's last page, this many are a
+ * canary.
+ */
+#define CANARY_MOST 64
+
+static void write_canary(struct stook_span *span, size_t size)
+{
+        uint8_t *at = (uint8_t *)span->start + size;
+
+        if (span->bytes - size > UINT16_MAX || !stook_is_hardened(STOOK_HARDEN_CANARY) ||
+            stook_large_debug)
+                return;
+        span->use.slack = (uint16_t)(span->bytes - size);
+        memset(at, (int)(stook_seal_canary(at) >> 56), span->use.slack < CANARY_MOST
+                                                               ? span->use.slack : CANARY_MOST);
+}
+
+static bool canary_is_whole(const struct stook_span *span)
+{
+        const uint8_t *at = (uint8_t *)span->start + span->bytes - span->use.slack;
+        uint8_t expected = (uint8_t)(stook_seal_canary(at) >> 56);
+
+        for (uint32_t i = 0; i < span->use.slack && i < CANARY_MOST; i++)
+                if (STOOK_UNLIKELY(at[i] != expected))
+                        return false;
+        return true;
+}
+
+static struct stook_report_about about_canary(const struct stook_span *span, const char *detail)
+{
+        return (struct stook_report_about){
+                .fault = STOOK_FAULT_OVERRUN, .object = object_of(span),
+                .object_bytes = span->bytes - span->use.slack, .cache_name = STOOK_DEBUG_LARGE,
+                .slab = object_of(span), .detail = detail,
+        };
+}
+
+static void check_canary(const struct stook_span *span)
+{
+        struct stook_report_about about;
+
+        if (STOOK_LIKELY(canary_is_whole(span)))
+                return;
+        about = about_canary(span, "bytes behind the object were written, found when it was freed");
+        stook_report_about(&about);
+}
+
+static void find_canary(struct stook_span *span, void *data)
+{
+        struct stook_report_about about;
+        int *faults = data;
+
+        if (stook_span_kind_of(span) != STOOK_SPAN_LARGE || canary_is_whole(span))
+                return;
+        about = about_canary(span, "bytes behind the object were written, found by a check of all "
+                                   "objects");
+        ++*faults;
+        stook_report_about_found(&about);
+}
+
+int stook_large_canaries_validate(void)
+{
+        int faults = 0;
+
+        if (stook_is_hardened(STOOK_HARDEN_CANARY) && !stook_large_debug)
+                stook_meta_span_for_each(find_canary, &faults);
+        return faults;
+}
+
 /* A span, all of which is open (process/checker.h), becomes an object. */
 static STOOK_NOINLINE void debug_alloc(struct stook_span *span, size_t size, uint64_t how)
 {
@@ -210,6 +405,7 @@ static void wipe(struct stook_span *span)
 /* After stook_large_end. */
 static void give(struct stook_span *span, uint64_t how)
 {
+        check_canary(span);
         if (stook_is_hardened(STOOK_HARDEN_ZERO_FREE))
                 wipe(span);
         stook_large_give(span, how);
@@ -275,7 +471,7 @@ size_t stook_watch_large_usable(const struct stook_span *span)
         struct stook_debug debug;
 
         if (STOOK_LIKELY(!stook_large_debug))
-                return span->bytes;
+                return span->bytes - span->use.slack;
         debug = debug_of(span);
         return stook_debug_requested(&debug, object_of(span));
 }
@@ -290,6 +486,60 @@ uint32_t stook_large_stack(const struct stook_span *span)
         debug = debug_of(span);
         stook_debug_describe(&debug, object_of(span), &about);
         return about.allocated ? about.allocated->stack : 0;
+}
+
+/* ---- which entry point an object is of ---- */
+
+void stook_watch_made(void *object, enum stook_entry_point by)
+{
+        unsigned index = stook_entry_cache(stook_pagemap_get((uintptr_t)object));
+        struct stook_cache *cache = stook_cache_at(index);
+        struct stook_span *span = index ? NULL : stook_span_large_at((uintptr_t)object);
+        uint64_t seal;
+
+        if (span) {
+                span->use.made_by = (uint8_t)by;
+        } else if (index && stook_cache_is_sealed(cache)) {
+                seal = stook_seal_load(object, stook_seal_at(cache));
+                stook_seal_write(object, stook_seal_at(cache), stook_seal_bytes(seal),
+                                 by);
+        }
+}
+
+static STOOK_COLD void report_mismatch(void *object, unsigned was, unsigned is)
+{
+        static const char *const makes[] = {
+                "malloc", "new", "new[]", "aligned new", "aligned new[]",
+        };
+        static const char *const frees[] = {
+                "free or realloc", "delete", "delete[]", "aligned delete", "aligned delete[]",
+        };
+        char detail[64];
+
+        stook_report_format(detail, sizeof(detail), "made by %s, freed by %s",
+                            makes[was % STOOK_ENTRY_POINTS], frees[is % STOOK_ENTRY_POINTS]);
+        stook_report_about(&(struct stook_report_about){
+                .fault = STOOK_FAULT_MISMATCH, .object = object, .detail = detail,
+        });
+}
+
+void stook_watch_goes(void *object, enum stook_entry_point by)
+{
+        uint64_t entry = stook_pagemap_get((uintptr_t)object), seal;
+        unsigned index = stook_entry_cache(entry), was = by;
+        struct stook_cache *cache = stook_cache_at(index);
+        struct stook_span *span = index || !entry ? NULL : stook_span_large_at((uintptr_t)object);
+
+        if (span) {
+                was = span->use.made_by;
+        } else if (index && stook_cache_is_sealed(cache) &&
+                   stook_object_starts(index, stook_entry_offset(entry, (uintptr_t)object))) {
+                seal = stook_seal_load(object, stook_seal_at(cache));
+                if ((seal & STOOK_SEALED_LIVE) && stook_seal_is_good(object, seal))
+                        was = stook_seal_made_by(seal);
+        }
+        if (STOOK_UNLIKELY(was != by))
+                report_mismatch(object, was, by);
 }
 
 /* ---- large objects: the calls ---- */
@@ -312,6 +562,7 @@ void *stook_watch_large_alloc(size_t align, size_t size, uint64_t how)
                 stook_span_will_be_written(span);
         if (stook_large_debug)
                 debug_alloc(span, size, how);
+        write_canary(span, stook_how_has_size(how) ? stook_how_size(how) : size);
         stook_large_begin(span, size);
         observe_alloc(object_of(span), size);
         return object_of(span);
@@ -332,9 +583,22 @@ bool stook_watch_large_free(struct stook_span *span, uint64_t how)
 
 bool stook_watch_large_free_sized(struct stook_span *span, size_t size)
 {
-        if (stook_large_debug)
+        char detail[96];
+
+        if (stook_large_debug) {
                 debug_free(span, 0, (struct stook_debug_free){ .has_size = true, .bytes = size });
-        return stook_large_debug;
+                return true;
+        }
+        if (STOOK_LIKELY(!stook_malloc_pairs || !stook_is_hardened(STOOK_HARDEN_CANARY) ||
+                         size == span->bytes - span->use.slack))
+                return false;
+        stook_report_format(detail, sizeof(detail), "freed with %u bytes, allocated with %u",
+                            (uint64_t)size, (uint64_t)(span->bytes - span->use.slack));
+        stook_report_about(&(struct stook_report_about){
+                .fault = STOOK_FAULT_WRONG_SIZE, .object = object_of(span), .detail = detail,
+                .cache_name = STOOK_DEBUG_LARGE, .slab = object_of(span),
+        });
+        return true;
 }
 
 /* An object that stays where it is. NULL: a debug mode found it at fault. */
@@ -342,8 +606,11 @@ static void *stays(struct stook_span *span, size_t size)
 {
         struct stook_debug debug;
 
-        if (!stook_large_debug)
+        if (!stook_large_debug) {
+                check_canary(span);
+                write_canary(span, size);
                 return object_of(span);
+        }
         debug = debug_of(span);
         return stook_debug_resize(&debug, object_of(span), size) ? object_of(span) : NULL;
 }
@@ -354,8 +621,9 @@ static void *stays(struct stook_span *span, size_t size)
  */
 static bool is_replaced(void)
 {
-        return stook_large_debug || stook_is_hardened(STOOK_HARDEN_GUARD | STOOK_HARDEN_ZERO_FREE |
-                                                      STOOK_HARDEN_ZERO_ALLOC);
+        return stook_large_debug ||
+               stook_is_hardened(STOOK_HARDEN_GUARD | STOOK_HARDEN_CANARY |
+                                 STOOK_HARDEN_ZERO_FREE | STOOK_HARDEN_ZERO_ALLOC);
 }
 
 /* Shrinking never fails but for an object at fault. */

@@ -58,7 +58,8 @@ class Options(unittest.TestCase):
             done = stook("run", "--on-fault", what, "--", "echo", "started")
             self.assertEqual((done.returncode, done.stdout), (2, ""), what)
             self.assertIn("abort, log or isolate", done.stderr)
-        for what in ("", "doubles", "double,", ",double", "all,2", "DOUBLE"):
+        for what in ("", "doubles", "double,", ",double", "all,2", "DOUBLE", "quarantine",
+                     "quarantine=", "quarantine=4T", "quarantine=4KB"):
             done = stook("run", f"--harden={what}", "--", "echo", "started")
             self.assertEqual((done.returncode, done.stdout), (2, ""), what)
             self.assertIn("--harden takes 0, 1, all, or double,", done.stderr)
@@ -74,7 +75,8 @@ class Options(unittest.TestCase):
             self.assertNotIn("STOOK_DEBUG", done.stdout)
             self.assertNotIn("STOOK_HARDEN", done.stdout)
         for option, value in (("--harden", "1"), ("--harden=all", "all"),
-                              ("--harden=double,zero-free", "double,zero-free")):
+                              ("--harden=double,zero-free", "double,zero-free"),
+                              ("--harden=canary,quarantine=64K", "canary,quarantine=64K")):
             done = stook("run", option, "--", "env")
             self.assertIn(f"STOOK_HARDEN={value}\n", done.stdout)
 

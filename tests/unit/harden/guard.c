@@ -120,6 +120,7 @@ static void pages_serve_again(void **state)
         }
         assert_int_equal(stook_pages_validate(NULL), 0);
         stook_pages_stats(&stats);
+        stook_guards_open_all();
         for (int i = 0; i < 64; i++)
                 assert_true(is_readable(objects[i] - 1));
         assert_int_equal(stook_guards_refused(), 0);
@@ -138,12 +139,43 @@ static void a_child_frees_what_its_parent_guarded(void **state)
                 bool closed = !is_readable(object - 1);
 
                 stook_free(object);
+                closed &= !is_readable(object - 1) && !is_readable(object);
+                stook_guards_open_all();
                 _exit(closed && is_readable(object - 1) && stook_malloc(300000) ? 0 : 1);
         }
         assert_int_equal(waitpid(pid, &status, 0), pid);
         assert_int_equal(status, 0);
         expect_guarded(object, 300000);
         stook_free(object);
+}
+
+/* What was freed is closed for a while, and no new object lies there. */
+static void freed_objects_are_closed(void **state)
+{
+        enum { WAIT = 16 };
+        char *objects[WAIT + 1];
+        size_t page = stook_os_page_bytes();
+
+        (void)state;
+        for (size_t size = 200000; size < 4000000; size *= 4) {
+                for (int i = 0; i <= WAIT; i++) {
+                        assert_non_null(objects[i] = stook_malloc(size));
+                        for (int k = 0; k < i; k++)
+                                assert_ptr_not_equal(objects[i], objects[k]);
+                        memset(objects[i], 1, size);
+                        stook_free(objects[i]);
+                        assert_false(is_readable(objects[i]));
+                        assert_false(is_readable(objects[i] + size / 2));
+                        assert_false(is_readable(objects[i] + size + page));
+                        assert_ptr_equal(stook_guard_closed_at((uintptr_t)objects[i])->start,
+                                         objects[i]);
+                }
+                assert_false(is_readable(objects[1]));
+                assert_null(stook_guard_closed_at((uintptr_t)objects[0]));
+        }
+        stook_trim(0);
+        assert_null(stook_guard_closed_at((uintptr_t)objects[WAIT]));
+        assert_int_equal(stook_pages_validate(NULL), 0);
 }
 
 /* Far fewer than the mappings of a process: it needs some, and the pages do. */
@@ -205,6 +237,7 @@ int main(void)
                 cmocka_unit_test(objects_that_change_size_have_guards),
                 cmocka_unit_test(pages_serve_again),
                 cmocka_unit_test(a_child_frees_what_its_parent_guarded),
+                cmocka_unit_test(freed_objects_are_closed),
                 cmocka_unit_test(there_are_so_many),
                 cmocka_unit_test(objects_serve_without_guards),
         };

@@ -14,7 +14,8 @@
 #include "harden/harden.h"
 #include "malloc/malloc.h"
 
-#define USUAL (STOOK_HARDEN_DOUBLE | STOOK_HARDEN_RANDOM | STOOK_HARDEN_GUARD)
+#define USUAL (STOOK_HARDEN_DOUBLE | STOOK_HARDEN_RANDOM | STOOK_HARDEN_GUARD | \
+               STOOK_HARDEN_CANARY | STOOK_HARDEN_PAIRS | STOOK_HARDEN_ZERO_SIZE)
 #define ZEROS (STOOK_HARDEN_ZERO_FREE | STOOK_HARDEN_ZERO_ALLOC)
 
 static const struct {
@@ -23,7 +24,19 @@ static const struct {
 } texts[] = {
         { "0", 0 },
         { "1", USUAL },
-        { "all", USUAL | ZEROS },
+        { "all", USUAL | ZEROS | STOOK_HARDEN_CHECK_FREE | STOOK_HARDEN_QUARANTINE },
+        { "canary", STOOK_HARDEN_CANARY },
+        { "pairs", STOOK_HARDEN_PAIRS },
+        { "zero-size", STOOK_HARDEN_ZERO_SIZE },
+        { "check-free", STOOK_HARDEN_CHECK_FREE | STOOK_HARDEN_ZERO_FREE },
+        { "quarantine=100", STOOK_HARDEN_QUARANTINE },
+        { "1,quarantine=64K", USUAL | STOOK_HARDEN_QUARANTINE },
+        { "quarantine", -1 },
+        { "quarantine=", -1 },
+        { "quarantine=M", -1 },
+        { "quarantine=4T", -1 },
+        { "quarantine=4MM", -1 },
+        { "quarantine=99999999999999", -1 },
         { "double", STOOK_HARDEN_DOUBLE },
         { "random", STOOK_HARDEN_RANDOM },
         { "guard", STOOK_HARDEN_GUARD },
@@ -54,9 +67,14 @@ static int parsed(const char *text)
 
 static void texts_mean_what_they_name(void **state)
 {
+        uint64_t bytes = 0;
+
         (void)state;
         for (size_t i = 0; i < sizeof(texts) / sizeof(*texts); i++)
-                assert_int_equal(stook_harden_parse(texts[i].text), texts[i].by);
+                assert_int_equal(stook_harden_parse(texts[i].text, &bytes), texts[i].by);
+        assert_int_equal(stook_harden_parse("double,quarantine=3M", &bytes),
+                         STOOK_HARDEN_DOUBLE | STOOK_HARDEN_QUARANTINE);
+        assert_int_equal(bytes, 3 << 20);
 }
 
 static void the_variable_is_read_at_start(void **state)
@@ -67,7 +85,9 @@ static void the_variable_is_read_at_start(void **state)
         (void)state;
         assert_int_equal(stook_hardened, by < 0 ? 0 : by);
         assert_int_equal(stook_object_cache(object)->watch,
-                         by > 0 && (by & (STOOK_HARDEN_DOUBLE | ZEROS)) ? STOOK_WATCH_HARDEN : 0);
+                         by <= 0 || !(by & (STOOK_HARDEN_DOUBLE | ZEROS | STOOK_HARDEN_SEALS))
+                                 ? 0 : STOOK_WATCH_HARDEN |
+                                   (by & STOOK_HARDEN_SEALS ? STOOK_WATCH_SEAL : 0));
         stook_free(object);
 }
 
