@@ -20,6 +20,7 @@ PAGES = ["docs/DEBUGGING.md", "docs/HARDENING.md", "docs/PROFILE.md", "docs/TRAC
 BEGIN = re.compile(r"\$ |stook |STOOK_|PYTHON|cc |perf |kill |go |valgrind |\./")
 LEFT_OUT = {
     r"\bstook bench\b": "takes minutes; tools/bench",
+    r"bench/data/": "cli/replay replays them",
     r"^go tool": "pprof is no part of this; the file's format: cli/profile",
     r"FOLDER|^cc .* \.\.\.": "the reader has to put something in",
 }

@@ -775,8 +775,7 @@ int main(void) { return !f(); }""", terms=",lifetimes")
             done = subprocess.run([program], env={"LD_PRELOAD": DROP_IN, "STOOK_PROFILE": "/no/x"},
                                   capture_output=True, text=True)
             self.assertEqual((done.returncode, done.stderr),
-                             (0, "stook: STOOK_PROFILE: /no/x: no heap profile: no such folder or "
-                              "file\n"))
+                             (0, "stook: /no/x: no heap profile: no such folder or file\n"))
         for args, says in ((["x", "--", "true"], None), (["x,speed=1", "true"], "--profile takes"),
                            (["x,signal=65", "true"], "--profile takes"),
                            (["x,signal=1K", "true"], "--profile takes"),
@@ -824,7 +823,7 @@ int main(void) { return !f(); }""", terms=",lifetimes")
             done = subprocess.run(["true"], env={"LD_PRELOAD": DROP_IN, "STOOK_PROFILE": path},
                                   capture_output=True, text=True)
             self.assertEqual((done.returncode, done.stderr),
-                             (0, f"stook: STOOK_PROFILE: {path}: no heap profile: {why}\n"))
+                             (0, f"stook: {path}: no heap profile: {why}\n"))
         self.assertTrue(os.path.islink(link) and stat.S_ISFIFO(os.lstat(fifo).st_mode))
         self.assertEqual([n for n in os.listdir(self.folder) if ".part-" in n], [])
         self.assertEqual(stook("run", "--profile", target, "--", "true").returncode, 0)
