@@ -16,7 +16,7 @@ done
 echo code >"$PYTHONPYCACHEPREFIX/one.pyc"
 cat >"$json" <<'JSON'
 {"processes": [{"totals": {"counters": {"alloc_fastpath": 9, "alloc_slowpath": 1},
-                           "allocated_from": {"slot": 0.5, "barn": 0.3, "slabs": 0.2}}}]}
+                           "allocated_shares": {"slot": 0.5, "barn": 0.3, "slabs": 0.2}}}]}
 JSON
 printf '\n  6 runs each\n\nPeak memory: the verdict\n' >&2
 exit "${STAND_IN_STATUS:-0}"
