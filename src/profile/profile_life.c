@@ -82,9 +82,14 @@ static bool claim(struct stook_profile_bucket *bucket, uint64_t now)
                                            __ATOMIC_ACQUIRE, __ATOMIC_RELAXED);
 }
 
-static void copy(uint64_t *to, uint64_t value)
+static void copy(uint64_t *to, uint64_t from)
 {
-        __atomic_store_n(to, value, __ATOMIC_RELAXED);
+        __atomic_store_n(to, from, __ATOMIC_RELAXED);
+}
+
+static uint64_t value(const uint64_t *of)
+{
+        return __atomic_load_n(of, __ATOMIC_RELAXED);
 }
 
 /* Of a reader that finds the new number with the old values, one sample's time was wrong. */
@@ -113,7 +118,8 @@ static void widen(uint64_t windows[STOOK_PROFILE_WINDOWS])
 {
         for (unsigned i = 0; i < STOOK_PROFILE_WINDOWS; i++)
                 copy(&windows[i], i < STOOK_PROFILE_WINDOWS / 2
-                                          ? windows[2 * i] + windows[2 * i + 1] : 0);
+                                          ? value(&windows[2 * i]) + value(&windows[2 * i + 1])
+                                          : 0);
 }
 
 static void widen_to(struct stook_profile_windows *w, uint64_t time)
@@ -140,7 +146,7 @@ static uint64_t *window_of(const struct stook_profile_windows *w, uint64_t *wind
 
 static void raise_by(uint64_t *window, uint64_t parts)
 {
-        copy(window, *window + parts);
+        __atomic_fetch_add(window, parts, __ATOMIC_RELAXED);
 }
 
 /* Before @bucket changes at @now. @born: 0, or of the life that ends. */

@@ -126,7 +126,7 @@ static size_t push_n(uint32_t offset, size_t n, void *const *objects)
         n = n < STOOK_SECTION_BATCH ? n : STOOK_SECTION_BATCH;
         k = n < main->capacity - size ? n : main->capacity - size;
         for (size_t i = 0; i < k; i++)
-                main->objects[size + i] = objects[i];
+                __atomic_store_n(&main->objects[size + i], objects[i], __ATOMIC_RELAXED);
         if (k)
                 commit(main, k);
         leave(slot);
@@ -154,7 +154,8 @@ static enum stook_push push(uint32_t offset, void *object)
         if (size < main->capacity && size && main->objects[size - 1] == object) {
                 answer = STOOK_PUSH_DOUBLE;
         } else if (size < main->capacity) {
-                main->objects[size] = object;
+                /* Atomic: a report's search reads sheaves of others. */
+                __atomic_store_n(&main->objects[size], object, __ATOMIC_RELAXED);
                 commit(main, 1);
                 answer = STOOK_PUSH_DONE;
         }

@@ -60,6 +60,12 @@ STOOK_INLINE struct stook_sheaf *get_full(struct stook_front *front, struct stoo
 /* The slot is worth another look. */
 #define AGAIN ((void *)1)
 
+/* A hint: another thread may have the slot meanwhile. */
+STOOK_INLINE bool is_marked(const struct stook_sheaf *main)
+{
+        return stook_word_is_marked(__atomic_load_n(&main->word, __ATOMIC_RELAXED));
+}
+
 /* What is wanted: no object; one, and how if it is a sample. */
 enum wanted { NONE, AS_CELL, IN_PLACE };
 
@@ -76,7 +82,7 @@ STOOK_INLINE void *step(struct stook_front *front, uint32_t generation, bool bel
         void *object = NULL;
 
         if (v.size || (v.spare && stook_sheaf_size(v.spare))) {
-                if (STOOK_UNLIKELY(how && v.size && stook_word_is_marked(v.main->word)) &&
+                if (STOOK_UNLIKELY(how && v.size && is_marked(v.main)) &&
                     stook_slot_trip(front, how == IN_PLACE) == STOOK_TRIP_SAMPLE) {
                         if (how == AS_CELL)
                                 return STOOK_SLOT_SAMPLE;
