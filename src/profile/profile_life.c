@@ -76,7 +76,8 @@ static bool claim(struct stook_profile_bucket *bucket, uint64_t now)
 {
         uint64_t since = __atomic_load_n(&bucket->claim, __ATOMIC_RELAXED);
 
-        if (since && now - since < CLAIM_NS)
+        /* Another thread may have read its clock later. */
+        if (since && (int64_t)(now - since) < CLAIM_NS)
                 return false;
         return __atomic_compare_exchange_n(&bucket->claim, &since, now | 1, false,
                                            __ATOMIC_ACQUIRE, __ATOMIC_RELAXED);
@@ -124,11 +125,13 @@ static void widen(uint64_t windows[STOOK_PROFILE_WINDOWS])
 
 static void widen_to(struct stook_profile_windows *w, uint64_t time)
 {
-        while (time >> (STOOK_PROFILE_WINDOW_BITS + w->shift) >= STOOK_PROFILE_WINDOWS) {
+        uint64_t shift = value(&w->shift);
+
+        while (time >> (STOOK_PROFILE_WINDOW_BITS + shift) >= STOOK_PROFILE_WINDOWS) {
                 widen(w->born);
                 widen(w->died);
                 widen(w->gone);
-                copy(&w->shift, w->shift + 1);
+                copy(&w->shift, ++shift);
         }
 }
 
@@ -139,7 +142,7 @@ static uint64_t time_of(uint64_t ns)
 
 static uint64_t *window_of(const struct stook_profile_windows *w, uint64_t *windows, uint64_t time)
 {
-        uint64_t i = time >> (STOOK_PROFILE_WINDOW_BITS + w->shift);
+        uint64_t i = time >> (STOOK_PROFILE_WINDOW_BITS + value(&w->shift));
 
         return &windows[i < STOOK_PROFILE_WINDOWS ? i : STOOK_PROFILE_WINDOWS - 1];
 }
