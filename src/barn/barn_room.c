@@ -544,6 +544,8 @@ static void give_all_of(struct stook_barns *barns)
 
                 while (left-- && stook_barn_evict(barns, node))
                         ;
+                /* Half of the memory is free: what comes next stays in small sheaves, until an ask. */
+                __atomic_store_n(&barns->node[node].unasked, UINT32_MAX, __ATOMIC_RELAXED);
                 stook_slabs_give_kept(barns->slabs, node);
         }
 }
