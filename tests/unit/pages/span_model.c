@@ -11,7 +11,7 @@
 
 #define LIVE 200
 #ifndef STEPS
-#define STEPS 20000
+#define STEPS 8000
 #endif
 
 struct live {
