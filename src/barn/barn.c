@@ -126,7 +126,11 @@ void stook_barns_open(struct stook_barns *barns)
 
 void stook_barns_fork_child(struct stook_barns *barns, bool open)
 {
-        __atomic_and_fetch(&barns->visits, open ? 0 : CLOSED, __ATOMIC_RELAXED);
+        uint32_t visits = __atomic_load_n(&barns->visits, __ATOMIC_RELAXED);
+        uint32_t left = visits & (open ? 0 : CLOSED);
+
+        if (left != visits)             /* a store copies the page */
+                __atomic_store_n(&barns->visits, left, __ATOMIC_RELAXED);
 }
 
 /* ---- get ---- */

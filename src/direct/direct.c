@@ -188,7 +188,8 @@ void stook_direct_end_vfork(void)
  */
 void stook_direct_fork_child(void)
 {
-        if (stook_self_is_barred())
+        if (stook_self_is_barred() ||
+            !(__atomic_load_n(&stook_direct.ready, __ATOMIC_RELAXED) & COUNT))
                 return;
         __atomic_fetch_and(&stook_direct.ready, ~COUNT, __ATOMIC_RELAXED);
         stook_direct_raise();

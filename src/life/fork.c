@@ -7,7 +7,10 @@
  * being changed under them, and what vanished threads had in their hands. For each such thread the
  * objects of a call are lost, and slabs or spans that were being made or given back. Claims and
  * evacuated slots are not lost.
- *  - fork(): prepare takes all locks; then nothing is half done and the child only drops them.
+ *  - fork() in a process of one thread: no thread vanishes. What is half done is this thread's, below
+ *    a handler that forks, and goes on in the child. Nothing is locked, nothing repaired.
+ *  - fork() beside other threads: prepare takes all locks; then nothing is half done and the child
+ *    only drops them.
  *  - _Fork, a raw clone, or a prepare that could not take every lock: the child resets lock words
  *    and rebuilds lists from what the lock-free words say, before its first slow call.
  * A page with MADV_WIPEONFORK tells a child from its parent: it reads zero in a child until the
@@ -20,6 +23,7 @@
  */
 #include <stdint.h>
 
+#include "base/alone.h"
 #include "base/lock.h"
 #include "base/pair.h"
 #include "base/thread.h"
@@ -48,6 +52,11 @@ static bool wiped;
  * believe it.
  */
 static bool prepared;
+/*
+ * This thread was the only one at prepare, and its heap was whole. Valid from there to parent or
+ * child, between which libc makes no thread; a fork by a handler in between ends it.
+ */
+static bool alone;
 static void *repairer;                  /* atomic: stook_self of the thread that repairs */
 /* This is a child of fork(2), forked on top of a lock holder: its repair is still to come. */
 static bool late;
@@ -108,7 +117,9 @@ static void prepare(void)
         if (!stook_gate_is_open())
                 return;
         stook_gate_check();
-        if (stook_self->locks_held)
+        alone = stook_has_one_thread() &&
+                __atomic_load_n(stook_gate_heap, __ATOMIC_RELAXED) == STOOK_HEAP_WHOLE;
+        if (alone || stook_self->locks_held)
                 return;
         stook_epoch_fork_prepare();
         if (!stook_registry_fork_prepare())
@@ -133,6 +144,10 @@ static bool prepared_by_me(void)
 
 static void parent(void)
 {
+        if (alone) {
+                alone = false;
+                return;
+        }
         if (prepared_by_me()) {
                 prepared = false;
                 stook_pages_fork_parent();
@@ -199,6 +214,11 @@ static void child(void)
         if (!stook_gate_is_open())
                 return;
         stook_direct_fork_child();
+        if (alone) {
+                alone = false;
+                __atomic_store_n(stook_gate_heap, STOOK_HEAP_WHOLE, __ATOMIC_RELAXED);
+                return;
+        }
         repair_after_fork();
         if (!stook_self_is_inside(STOOK_INSIDE_ASK))    /* it looks at a heap that is still */
                 stook_epoch_fork_revive(!stook_self->locks_held);

@@ -51,7 +51,8 @@ void stook_slabs_fork_child(struct stook_slabs *slabs, bool whole)
 
                 /* Nothing is lost: each claim is a flag of its part. */
                 stook_pending_stack_take_all(&node->pending);
-                node->going = 0;                /* what goes is released anew: mend() */
+                if (node->going)
+                        node->going = 0;        /* what goes is released anew: mend() */
                 if (whole)
                         continue;
                 stook_lock_reset(&node->lock);
@@ -70,7 +71,8 @@ static void mend(struct stook_span *span, void *data)
         if (span->kind != STOOK_SPAN_SLAB)
                 return;
         hold = (struct stook_slab_hold){ .slabs = slab->slabs, .node = stook_slab_node(slab) };
-        slab->pending = 0;
+        if (slab->pending)
+                slab->pending = 0;
         if (!*whole) {
                 /*
                  * The lists were made empty. A holder may have taken a slab's last object, and may
