@@ -544,7 +544,7 @@ static void give_all_of(struct stook_barns *barns)
 
                 while (left-- && stook_barn_evict(barns, node))
                         ;
-                /* Half of the memory is free: what comes next stays in small sheaves, until an ask. */
+                /* Half of the memory is free: small sheaves from here on, until an ask. */
                 __atomic_store_n(&barns->node[node].unasked, UINT32_MAX, __ATOMIC_RELAXED);
                 stook_slabs_give_kept(barns->slabs, node);
         }

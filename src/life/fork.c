@@ -7,8 +7,8 @@
  * being changed under them, and what vanished threads had in their hands. For each such thread the
  * objects of a call are lost, and slabs or spans that were being made or given back. Claims and
  * evacuated slots are not lost.
- *  - fork() in a process of one thread: no thread vanishes. What is half done is this thread's, below
- *    a handler that forks, and goes on in the child. Nothing is locked, nothing repaired.
+ *  - fork() in a process of one thread: no thread vanishes. What is half done is this thread's,
+ *    below a handler that forks, and goes on in the child. Nothing is locked, nothing repaired.
  *  - fork() beside other threads: prepare takes all locks; then nothing is half done and the child
  *    only drops them.
  *  - _Fork, a raw clone, or a prepare that could not take every lock: the child resets lock words
