@@ -28,7 +28,7 @@ sys.path[:0] = [str(HERE / folder) for folder in (".", "measure", "tables", "pag
 
 from contenders import OURS, PACKAGED, Contender, preloaded     # noqa: E402
 from engine import Failed, macro, turn                      # noqa: E402
-from experiments import PHASES                              # noqa: E402
+from held_memory import PHASES                              # noqa: E402
 from machine import machine                                 # noqa: E402
 from text import end_quietly                                # noqa: E402
 

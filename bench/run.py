@@ -2,20 +2,22 @@
 """
 bench/run.py - `stook bench`: measure Stook beside other allocators
 
-Purpose: runs the suites, and prints for each promised figure what was measured, how sure that is,
-and whether it holds. Everything measured goes to a JSON file. Of such files it tells what changed
-between two, and writes the page of results.
+Purpose: runs the suites and prints what was measured, and how sure that is. Everything measured
+goes to a JSON file, after each experiment: an interrupted run is resumed from there. Of such files
+it tells what changed between two, and writes the page of results.
 Place: `stook bench` and `make bench` run it with what lies in the build folder; README.md says how
 to read its tables, stook-bench(1) lists its options.
 """
 
 import argparse
 import datetime
+import errno
 import functools
 import json
 import os
 import pathlib
 import re
+import signal
 import sys
 import time
 
@@ -26,22 +28,22 @@ sys.path[:0] = [str(HERE / folder) for folder in (".", "measure", "tables", "pag
 import build as peer_build  # noqa: E402
 import compare              # noqa: E402
 import engine               # noqa: E402
-import experiments          # noqa: E402
-import figures              # noqa: E402
+import micro                # noqa: E402
 import page                 # noqa: E402
-import plot                 # noqa: E402
-import published            # noqa: E402
+import programs             # noqa: E402
 import report               # noqa: E402
 import suites               # noqa: E402
 import tables               # noqa: E402
+import targets              # noqa: E402
 import workloads            # noqa: E402
-from contenders import OF_A_BUILD, OURS, PACKAGED, PLAIN, TAKEN, preloaded     # noqa: E402
+from contenders import OF_A_BUILD, OURS, PACKAGED, PLAIN, TAKEN, preloaded, version  # noqa: E402
 from engine import Failed                                          # noqa: E402
 from interval import PAIRS_ENOUGH                                  # noqa: E402
 from machine import machine, title                                 # noqa: E402
-from text import end_quietly, print_measurements, print_table, say, verdict_rows  # noqa: E402
+from setting import Setting                                        # noqa: E402
+from text import end_quietly, print_measurements, print_table, say  # noqa: E402
 
-FORMAT = 1
+FORMAT = 2
 PAIRS = 10
 # An installed command lies in no source folder: there is no build folder beside it.
 INSTALLED = not (HERE.parent / "meson.build").exists()
@@ -55,6 +57,7 @@ def command_of(asked):
     words += [f"--seconds {asked.seconds}"] if asked.seconds else []
     words += [f"--pairs {asked.pairs}"] if asked.pairs != standard_pairs(asked) else []
     words += [f"--peers {asked.peers}"] if asked.peers else []
+    words += [f"--programs {','.join(asked.programs)}"] if asked.programs else []
     words += [f"--with {name}=BUILD" for name in asked.builds]
     return " ".join(words)
 
@@ -90,19 +93,24 @@ def measure_one(setting, name):
         elif name in workloads.PRINTED:
             workloads.print_standings(name, table, say, print_table)
         else:
-            print_measurements(table, experiments.SHOWN.get(name))
+            print_measurements(table, suites.SHOWN.get(name))
         return table
-    except Failed as why:
-        say(f"  left out: {why}")
-        setting.left_out[name] = str(why)
+    except (Failed, OSError) as why:
+        if getattr(why, "errno", None) == errno.EPIPE:
+            raise
+        reason = getattr(why, "strerror", None) or str(why)
+        say(f"  left out: {reason}")
+        setting.left_out[name] = reason
         return None
     finally:
         say(f"  ({time.monotonic() - start:.0f} s)\n")
 
 
-def measure(setting, names, seconds, keep):
-    """The table of each experiment; keep(results) after each."""
-    results = {}
+def measure(setting, names, seconds, keep, before=None):
+    """The table of each experiment; keep(results) after each, keep(results, name, table) within.
+    @before: (results, {name: table of some of its cells}) of an interrupted run."""
+    results, begun = before or ({}, {})
+    names = [name for name in names if name not in results]
     shares = suites.QUICK if setting.few else suites.SHARES
     engine.end_all_at(seconds and time.monotonic() + seconds)
     rounds = seconds and seconds * suites.ROUNDS_PART
@@ -112,6 +120,8 @@ def measure(setting, names, seconds, keep):
             say(f"{name}: left out: {engine.NO_TIME}\n")
             continue
         setting.doing, setting.end = f"{n + 1} of {len(names)}, {name}", end
+        setting.begun = begun.get(name, {})
+        setting.keep = functools.partial(keep, results, name)
         if (table := measure_one(setting, name)) is not None:
             results[name] = table
             keep(results)
@@ -119,7 +129,7 @@ def measure(setting, names, seconds, keep):
 
 
 def known_peers():
-    return [*peer_build.PEERS, *PACKAGED, *experiments.POOLS]
+    return [*peer_build.PEERS, *PACKAGED, *micro.POOLS]
 
 
 def print_list():
@@ -159,18 +169,22 @@ def parser_of():
         help="peers, with commas; \"none\" for none; tcmalloc is built only if named here")
     add("--no-build", action="store_true",
         help="take the peers that are there, build none; so does --quick")
+    add("--programs", type=words, default=[], metavar="NAMES",
+        help="of the experiment `programs`: these alone, with commas")
     add("--with", action="append", default=[], dest="more", metavar="NAME=FOLDER",
         help="another build of Stook beside this one, such as one without a change")
     add("--list", action="store_true", help="name the experiments and peers there are, and end")
     add("--out", type=pathlib.Path, metavar="FILE",
         help=f"results ({'DATE.json' if INSTALLED else 'bench/results/DATE.json'})")
+    add("--resume", type=pathlib.Path, metavar="FILE",
+        help="go on with an interrupted run, whose results are in FILE")
     add("--compare", nargs="+", metavar="FILE",
         help="OLD.json: after the run, tell what changed since then beyond noise; OLD.json "
              "NEW.json: without a run")
     add("--all", action="store_true", help="with --compare: also what did not change")
-    add("--report", nargs="+", metavar="FILE",
-        help="OUT.html FILE.json ...: write the page of these results, or of those in a folder; "
-             "OUT.md: as Markdown; README.md: its table of figures")
+    add("--report", nargs=2, metavar="FILE",
+        help="OUT.html FILE.json: write the page of these results; OUT.md: as Markdown; "
+             "TARGETS.md: what the developers aim at; README.md: its table of figures")
     add("--build", type=pathlib.Path, metavar="FOLDER",
         help="the build folder of a source folder in which `make bench` was run (none: only "
              "`programs` is measured)" if INSTALLED else "build folder (build)")
@@ -196,9 +210,25 @@ def words(text):
     return [word for word in text.split(",") if word] if text else []
 
 
+def resumed(parser, asked):
+    """The arguments of the run that is resumed, with its results so far."""
+    old = load(parser, asked.resume)
+    if "unfinished" not in old:
+        parser.error(f"{asked.resume}: that run came to its end")
+    again = parser.parse_args(old["unfinished"]["arguments"])
+    again.resume, again.out, again.before = asked.resume, asked.resume, old
+    return again
+
+
 def arguments():
     parser = parser_of()
-    asked = parser.parse_args()
+    given = sys.argv[1:]
+    asked = parser.parse_args(given)
+    asked.before = None
+    if asked.resume:
+        asked = resumed(parser, asked)
+        given = asked.before["unfinished"]["arguments"]
+    asked.given = given
     asked.suite, asked.only = words(asked.suite), words(asked.only)
     asked.installed = asked.build is None and INSTALLED
     if asked.build and not asked.build.is_dir():
@@ -216,8 +246,10 @@ def arguments():
                      f"there are {', '.join(known_peers())}, and none")
     if asked.compare and len(asked.compare) > 2:
         parser.error("--compare takes OLD.json, or OLD.json and NEW.json")
-    if asked.report and len(asked.report) < 2:
-        parser.error("--report takes the page to write, then one or more result files")
+    unknown = [name for name in asked.programs if name not in programs.KNOWN]
+    if unknown:
+        parser.error(f"no such program: {', '.join(unknown)}; there are "
+                     f"{', '.join(programs.KNOWN)}")
     try:
         asked.names = suites.chosen(asked.suite, asked.only, asked.quick)
     except ValueError as why:
@@ -231,7 +263,7 @@ def load(parser, path):
         results = json.loads(pathlib.Path(path).read_text())
         if results.get("format", FORMAT) > FORMAT:
             parser.error(f"{path}: written by a newer stook bench (format {results['format']})")
-        for key in ("machine", "pairs", "results", "figures"):
+        for key in ("machine", "pairs", "results", "left_out"):
             results[key]
         return results
     except (AttributeError, KeyError, TypeError):
@@ -293,30 +325,57 @@ def session(parser, asked, out):
         say("libstook-malloc.so is not built: peers only")
     say("preloaded: " + ", ".join(contenders) + f"; {asked.pairs} rounds")
     say(duration(asked) + "\n")
-    setting = experiments.Setting(asked.build, asked.build / "peers", asked.pairs,
+    setting = Setting(asked.build, asked.build / "peers", asked.pairs,
                                   asked.quick or asked.short, asked.chosen, contenders, say,
                                   sys.stderr.isatty(), asked.quick)
-    setting.left_out, setting.builds = left_out, asked.builds
-    all_results = functools.partial(as_written, asked, about, left_out)
-    results = measure(setting, asked.names, seconds_of(asked),
-                      lambda so_far: write(parser, out, all_results(so_far)))
+    setting.left_out, setting.builds, setting.programs = left_out, asked.builds, asked.programs
+    peers = {name: version(c) for name, c in contenders.items()}
+    all_results = functools.partial(as_written, asked, about, left_out, peers)
+    before = asked.before and (asked.before["results"], asked.before["unfinished"]["begun"])
+
+    def keep(results, name=None, table=None):
+        write(parser, out, {**all_results(results), "unfinished": {
+            "arguments": asked.given, "begun": {name: table} if table else {}}})
+
+    try:
+        keep(before[0] if before else {})
+        results = measure(setting, asked.names, seconds_of(asked), keep, before)
+    except KeyboardInterrupt:
+        parser.exit(128 + signal.SIGINT, f"\n{parser.prog}: interrupted; what was measured is "
+                    f"kept: stook bench --resume {out}\n")
     return all_results(results)
 
 
-def as_written(asked, about, left_out, results):
+def as_written(asked, about, left_out, peers, results):
     """The results with what a reader of the file needs beside them."""
     about["load_after"] = os.getloadavg()[0]
     return {"format": FORMAT, "machine": about, "pairs": asked.pairs, "quick": asked.quick,
             "short": asked.short, "command": command_of(asked), "left_out": left_out,
-            "figures": figures.judge(results), "published": published.judge(results),
-            "results": results}
+            "peers": peers, "results": results}
+
+
+def rounded(value):
+    """Five digits say all that was measured."""
+    if isinstance(value, float):
+        return float(f"{value:.5g}")
+    if isinstance(value, dict):
+        return {k: rounded(v) for k, v in value.items()}
+    return [rounded(v) for v in value] if isinstance(value, list) else value
 
 
 def write(parser, out, results):
+    """Whole or not at all: what an earlier write left stays where the disk is full."""
+    part = out.with_name(out.name + ".part")
+    text = ",\n".join(f"{json.dumps(key)}: {json.dumps(rounded(value), separators=(',', ':'))}"
+                      for key, value in results.items())
     try:
-        out.write_text(json.dumps(results, indent=1))
+        part.write_text("{" + text + "}\n")
+        part.replace(out)
     except OSError as why:
-        parser.error(f"{out}: {why.strerror}")
+        part.unlink(missing_ok=True)
+        kept = f"; what was measured before is kept: stook bench --resume {out}" \
+            if out.exists() and out.stat().st_size else ""
+        parser.error(f"{out}: {why.strerror}{kept}")
 
 
 def place_of_results(parser, asked):
@@ -341,54 +400,33 @@ def run_and_write(parser, asked):
     old = load(parser, asked.compare[0]) if asked.compare else None
     if old and not (asked.only or asked.suite):
         asked.names = [name for name in old["results"] if name in suites.ALL] or asked.names
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     out = place_of_results(parser, asked)
     results = session(parser, asked, out)
-    if results["figures"]:
-        say("Figures (ratios of neighbouring runs; "
-            "a figure passes when the worse end of its interval passes)")
-        print_table(verdict_rows(results["figures"]), 10)
-        say("measured: " + workloads.WHAT_A_RATIO_IS)
-        say()
-    if results["published"]:
-        say(f"Published tables: {published.counted(results['published'])}")
-        print_table(published.table_rows(results["published"]), len(published.HEAD))
+    if len(found := targets.measured(results)) > 1:
+        say("Targets of the developers (the worse end of an interval decides)")
+        print_table(found, len(targets.HEAD))
         say()
     workloads.print_summary(results, say)
     write(parser, out, results)
-    picture = out.with_suffix(".svg")
-    why_not = plot.draw(results["results"], picture)
-    say(f"\nresults: {out}" + (f" (no picture: {why_not})" if why_not else f", picture: {picture}"))
+    say(f"\nresults: {out}; a page with plots: stook bench --report page.html {out}")
     if old:
         say()
         compare.print_comparison(old, results, say, print_table, asked.all)
 
 
 def write_report(parser, asked):
-    out = pathlib.Path(asked.report[0])
-    files = [file for path in map(pathlib.Path, asked.report[1:])
-             for file in (sorted(path.glob("*.json")) if path.is_dir() else [path])]
-    if not files:
-        parser.error(f"{' '.join(asked.report[1:])}: no result files there")
+    out, path = map(pathlib.Path, asked.report)
     if out.suffix not in (".html", ".md"):
         parser.error(f"--report writes .html or .md, not {out}")
-    runs = []
-    for path in files:
-        try:
-            patterns = json.loads(path.read_text())
-        except (OSError, ValueError):
-            patterns = {}
-        if "standings" in patterns:
-            parser.error(f"{path}: bench/patterns.py wrote it; `stook bench --only pattern_rows` "
-                         "measures the same for a report")
-        runs.append((path.stem, load(parser, path)))
-    runs.sort(key=lambda run: run[1]["machine"]["date"])
+    results = load(parser, path)
     try:
         if out.name == "README.md":
-            text = report.readme(out.read_text(), runs)
-        elif out.suffix == ".md":
-            text = report.markdown(runs)
+            text = report.readme(out.read_text(), results)
+        elif out.name == "TARGETS.md":
+            text = report.target_page(results)
         else:
-            text = page.html(runs)
+            text = page.html(results) if out.suffix == ".html" else report.markdown(results)
         out.write_text(text)
     except (OSError, report.NoPlace) as why:
         parser.error(f"{out}: {getattr(why, 'strerror', None) or why}")

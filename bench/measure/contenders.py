@@ -9,6 +9,9 @@ Place: used by run.py and by all that measures.
 
 import os
 import pathlib
+import re
+import subprocess
+import sys
 
 OURS = "stook"
 PLAIN = "glibc"
@@ -102,3 +105,61 @@ def preloaded(build, peers, chosen=None, drop_in=None, builds=None):
         found = {name: c for name, c in found.items()
                  if name in (OURS, PLAIN, *of_builds) or name in chosen}
     return found
+
+
+# What a library says of itself, run with it preloaded.
+ASK = """
+import ctypes
+library = ctypes.CDLL(None)
+for name, kind in (("tc_version", ctypes.c_char_p), ("mi_version", ctypes.c_int),
+                   ("stook_version", ctypes.c_char_p), ("gnu_get_libc_version", ctypes.c_char_p)):
+    if hasattr(library, name):
+        ask = getattr(library, name)
+        ask.restype = kind
+        args = [None] * 3 if name == "tc_version" else []
+        print(name, ask(*args).decode() if kind is ctypes.c_char_p else ask())
+        break
+"""
+
+
+def crate_of(library):
+    """The crate that tools/peers built a library from, with its version; None if it built none."""
+    lock = library.parents[1] / "source" / library.stem / "Cargo.lock"
+    try:
+        found = re.findall(r'^name = "([^"]*-sys)"\nversion = "(.*)"', lock.read_text(), re.M)
+    except OSError:
+        return None
+    return f"of crate {found[0][0]} {found[0][1]}" if found else None
+
+
+def version(contender):
+    """What a contender's library is, in words; empty if nothing tells."""
+    said = subprocess.run([sys.executable, "-S", "-E", "-c", ASK], env=contender.environment(),
+                          capture_output=True, text=True).stdout.split()
+    words = []
+    if len(said) == 2 and (not contender.library or said[0] != "gnu_get_libc_version"):
+        number = said[1]
+        if said[0] == "mi_version":     # 316 is 3.1.6, 31105 is 3.11.5
+            n = int(number)
+            major, minor, patch = (n // 100, n // 10 % 10, n % 10) if n < 10000 else \
+                (n // 10000, n // 100 % 100, n % 100)
+            number = f"{major}.{minor}.{patch}"
+        words.append(number)
+    library = contender.library and pathlib.Path(contender.library)
+    if library and (crate := crate_of(library)):
+        words.append(crate)
+    elif library and str(library).startswith(LIBRARY_FOLDERS):
+        words.append(packaged(library))
+    return " ".join(filter(None, words))
+
+
+def packaged(library):
+    """Debian's package of a library, with its version."""
+    try:
+        owner = subprocess.run(["dpkg-query", "-S", os.path.realpath(library)],
+                               capture_output=True, text=True).stdout.split(":")[0]
+        return owner and subprocess.run(
+            ["dpkg-query", "-W", "-f", "of package ${Package} ${Version}", owner],
+            capture_output=True, text=True).stdout
+    except OSError:
+        return ""

@@ -2,10 +2,10 @@
 bench/measure/engine.py - runs contenders in turn
 
 Purpose: the one place that decides in which order contenders run, what of a program's answer
-counts, and how far a measurement has come. A table is {contender: {metric: [a value for each
-round]}}. A contender that failed in a round has None there, so that the rounds of two contenders
-stay neighbours.
-Place: experiments.py, scale.py, programs.py, patterns.py and policies.py measure with it.
+counts, and how far a measurement has come. Rows of calls are measured by slices.py. A table is
+{contender: {metric: [a value for each round]}}. A contender that failed in a round has None there,
+so that the rounds of two contenders stay neighbours.
+Place: what setting.py names, patterns.py and policies.py measure with it.
 interval.py compares what it returns.
 """
 
@@ -103,30 +103,6 @@ def macro(command, contender, before_exec=None):
         return checked(json.loads(text), contender)
     except ValueError:
         raise Failed("no JSON in the answer: " + text[:100]) from None
-
-
-def micro(command, contender, seconds, name_of=lambda name: name):
-    """Times (ns) and counters of a Google Benchmark program: {"pair/64": 2.5, "pair/64
-    resident_KiB": ...}."""
-    text = run(list(command) + ["--benchmark_format=json", f"--benchmark_min_time={seconds}"],
-               contender)
-    report = json.loads(text)
-    checked(report["context"], contender)
-    metrics = {}
-    for b in report["benchmarks"]:
-        if b.get("error_occurred"):
-            continue
-        # Processor time leaves out what other processes took; manual times are wall time of the
-        # part that counts.
-        manual = b["name"].endswith("/manual_time")
-        name = name_of(b["run_name"].replace("/manual_time", "").replace("/iterations:20", "")
-                       .replace("/iterations:3", ""))
-        metrics[name] = (b["real_time" if manual else "cpu_time"] *
-                         {"ns": 1, "us": 1e3, "ms": 1e6}[b["time_unit"]])
-        for counter in ("resident_KiB", "held_KiB", "cached_KiB"):
-            if counter in b:
-                metrics[f"{name} {counter}"] = b[counter]
-    return metrics
 
 
 def turn(contenders, n):

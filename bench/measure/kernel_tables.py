@@ -3,7 +3,7 @@ bench/measure/kernel_tables.py - the experiments that repeat what the kernel wor
 
 Purpose: tables 1.1 to 1.6 of the kernel work, and what its authors named and left unmeasured: which
 share of sheaves is recycled after a grace period, and contention. Each experiment returns the same
-kind of table as those of experiments.py.
+kind of table as the others do. And the maple tree beside other maps.
 Place: run.py runs them as the suite `tables`; tables*.py print them; published.py has what was
 published, and the verdicts.
 """
@@ -12,10 +12,10 @@ import pathlib
 
 import tables_aspace
 import tables_contention
-from contenders import OURS, Contender
+from contenders import OURS, Contender, Linked
 from engine import Failed, macro
-from experiments import cells, preloaded, rounds
 from interval import PAIRS_ENOUGH
+from setting import cells, preloaded, rounds
 
 CAPACITY = {"STOOK_CAPACITY": "32"}     # as published
 # Contenders of table 1.1, and the front end of bench/table11 that each is.
@@ -210,6 +210,37 @@ def slab_turns(setting):
                  {kind: job(kind) for kind in tables_contention.TURNS})
 
 
+def maple_map(setting):
+    """The maple tree beside std::map, absl::btree_map and Rust's maps: stores, lookups, walks,
+    lookups beside a writer."""
+    programs = dict.fromkeys(("maple", "maple-external", "maple-gaps", "std", "btree"),
+                             setting.program("maple_map"))
+    contenders = [Contender(name) for name in programs]
+    contenders += [Linked(f"{name}-{build}", folder) for name in ("maple", "maple-external")
+                   for build, folder in setting.builds.items()]
+    rust = setting.peers / "bin" / "rust_maps"
+    if rust.exists():
+        programs.update(dict.fromkeys(("btreemap", "rangemap"), rust))
+        contenders += [Contender("btreemap"), Contender("rangemap")]
+    else:
+        setting.say("  Rust's maps are left out: bench/peers/build.py rust_maps")
+
+    def once(contender):
+        metrics = {}
+        for kind, options in tables_aspace.MAPLE_KINDS.items():
+            if setting.quick and "n=10000000" in options:
+                continue
+            name = contender.name if contender.name in programs else \
+                contender.name.rpartition("-")[0]
+            answer = macro([programs[name], "map=" + name] + options, contender)
+            metrics.update({f"{kind} {k}": v for k, v in answer.items()})
+        return metrics
+
+    return rounds(setting, contenders, setting.pairs, once)
+
+
+# tables.py prints it.
+SHOWN = {"maple_map": []}
 ALL = {e.__name__: e for e in (table11, table12, node_counts, phone, mmap2, mmap2_processes,
                                page_fault3, page_fault3_processes, page_fault3_alloc, locality,
-                               rcu, rcu_waits, contention, slab_turns)}
+                               rcu, rcu_waits, contention, slab_turns, maple_map)}

@@ -1,154 +1,138 @@
 """
 bench/measure/programs.py - real programs on each allocator
 
-Purpose: what a change of allocator does to programs that people run: time, processor time, most and
-steady resident memory, page faults. The programs are those that are installed; the others are
-named.
-Place: run.py runs it as the experiment `programs` of the suite of the same name.
-Figures: seconds and cpu_s of the program and its children; peak_KiB, the most that one of its
-processes had resident, up to 5 ms before its end; steady_KiB, the median of what all of them
-together have in the second half of the run; faults, pages that were faulted in without input. A
-server is measured from its start to its end, while a client that runs on the C library's malloc
-asks it.
+Purpose: what a change of allocator does to programs that people run. The programs are those that
+are installed; the others are named. Each is the distribution's binary, not a wrapper. And the
+published allocation mixes of a fleet's programs (bench/data/fleet).
+Place: run.py runs the suite `programs`.
+Figures: user_s and system_s, processor time of the program and its children, and cpu_s, their sum;
+seconds; peak_KiB, the most that one of its processes had resident, as the kernel counts it; faults,
+pages that were faulted in without input. A server is measured from its start to its end, while a
+client that runs on the C library's malloc asks it.
+How: the kernel counts a process's most resident memory from before it executes the program, so a
+small shell starts the program, ends, and leaves it to this process to wait for.
 """
 
+import ctypes
 import os
 import pathlib
-import re
 import shutil
 import signal
-import statistics
 import subprocess
 import sysconfig
 import tempfile
 import time
 
-from engine import Failed, allowed
-from experiments import cells, preloaded
+from engine import Failed, allowed, macro
+from setting import cells, preloaded
 
 LIMIT_SECONDS = 120
 LOOK_SECONDS = 0.005
 MODULES = pathlib.Path(__file__).resolve().parent
 SOURCE = MODULES.parents[1]
+START = '"$@" >/dev/null 2>&1 & echo $!'
+PR_SET_CHILD_SUBREAPER = 36
+# The distribution's binaries first: elsewhere lie wrappers, of pyenv or ccache.
+PATH = "/usr/bin:/usr/sbin:" + os.environ.get("PATH", "")
+
+
+def binary(*names):
+    """The first of these that is installed, or None."""
+    return next(filter(None, (shutil.which(name, path=PATH) for name in names)), None)
 
 
 class Program:
     """One program. `command(folder, quick)` -> words; `prepare(folder, quick)` makes what it reads;
-    `client(folder, quick)`: it is a server, this asks it, and then it is told to end."""
+    `client(folder, quick)`: it is a server, this asks it, and then it is told to end. `names`: what
+    its binary may be called; the first that is there runs."""
 
-    def __init__(self, name, command, needs=None, prepare=None, client=None, environment=None):
+    def __init__(self, name, command, names=None, needs=(), prepare=None, client=None,
+                 environment=None):
         self.name, self.command, self.prepare, self.client = name, command, prepare, client
-        self.needs = needs or [name]
-        self.environment = environment or {}
+        self.names, self.needs, self.environment = names or [name], needs, environment or {}
 
     def missing(self):
-        """What of it is not installed."""
-        return [need for need in self.needs if not shutil.which(need)]
+        """What of it is not installed, as a word or two; None if it is there."""
+        return ", ".join(need for names in (self.names, *([n] for n in self.needs))
+                         if not binary(*names) for need in names[:1]) or None
+
+    def words(self, folder, quick):
+        return [binary(*self.names), *map(str, self.command(folder, quick))]
 
 
-def family(pid):
-    """A process and its descendants."""
-    found, todo = [], [pid]
-    while todo:
-        one = todo.pop()
-        found.append(one)
-        try:
-            for task in os.listdir(f"/proc/{one}/task"):
-                todo += map(int, pathlib.Path(f"/proc/{one}/task/{task}/children").read_text()
-                            .split())
-        except (OSError, ValueError):
-            pass
-    return found
+def start(words, environment, folder):
+    """The pid of a program that this process waits for, though a shell started it."""
+    ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+    own = {k: v for k, v in environment.items() if k != "LD_PRELOAD"}
+    preload = [f"LD_PRELOAD={environment['LD_PRELOAD']}"] if "LD_PRELOAD" in environment else []
+    return int(subprocess.run(["sh", "-c", START, "sh", "env", *preload, *words], cwd=folder,
+                              env=own, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                              check=True).stdout)
 
 
-class Looks:
-    """What was seen of the memory of a process and its descendants. The kernel's own count of the
-    most (ru_maxrss) is of no use here: it begins with what this Python had when it forked."""
-
-    def __init__(self):
-        self.resident, self.most = [], {}
-
-    def look(self, pid):
-        together = 0
-        for one in family(pid):
-            try:
-                status = pathlib.Path(f"/proc/{one}/status").read_text()
-            except OSError:
-                continue
-            found = dict(re.findall(r"^(VmHWM|VmRSS):\s+(\d+)", status, re.M))
-            together += int(found.get("VmRSS", 0))
-            self.most[one] = max(self.most.get(one, 0), int(found.get("VmHWM", 0)))
-        self.resident.append(together)
-
-    def metrics(self):
-        steady = self.resident[len(self.resident) // 2:]
-        if not any(self.most.values()):
-            return {}
-        return {"peak_KiB": max(self.most.values()), "steady_KiB": statistics.median(steady)}
-
-
-def watch(process, deadline, is_over=lambda: False):
-    """Looks at a process until it ends, or is_over() says so; (usage or None, Looks)."""
-    looks = Looks()
-    while True:
-        pid, status, usage = os.wait4(process.pid, os.WNOHANG)
-        if pid:
-            process.returncode = os.waitstatus_to_exitcode(status)
-            return usage, looks
-        if is_over():
-            return None, looks
+def watch(pid, deadline, is_over=lambda: False):
+    """Waits until a process ends, or is_over() says so; its (status, usage), or None."""
+    while not is_over():
+        ended, status, usage = os.wait4(pid, os.WNOHANG)
+        if ended:
+            return os.waitstatus_to_exitcode(status), usage
         if time.monotonic() > deadline:
             raise Failed("no end in the time it has")
-        looks.look(process.pid)
         time.sleep(LOOK_SECONDS)
+    return None
 
 
-def is_loaded(process, library):
+def is_loaded(pid, library):
     """Whether a process that runs has mapped the contender's library."""
     try:
-        return os.path.realpath(library) in pathlib.Path(f"/proc/{process.pid}/maps").read_text()
+        return os.path.realpath(library) in pathlib.Path(f"/proc/{pid}/maps").read_text()
     except OSError:
         return False
 
 
-def ask(process, program, folder, quick, contender):
-    """Lets the client ask a server, then ends the server; (usage, looks)."""
+def ask(pid, program, folder, quick, contender):
+    """Lets the client ask a server, then ends the server; its usage."""
     client = subprocess.Popen(program.client(folder, quick), stdout=subprocess.DEVNULL,
                               stderr=subprocess.DEVNULL)
     try:
-        usage, looks = watch(process, time.monotonic() + allowed(LIMIT_SECONDS),
-                             lambda: client.poll() is not None)
-        if usage or client.wait() != 0:
-            raise Failed("the server ended early" if usage else "its client failed")
-        if contender.library and not is_loaded(process, contender.library):
+        ended = watch(pid, time.monotonic() + allowed(LIMIT_SECONDS),
+                      lambda: client.poll() is not None)
+        if ended:
+            raise Gone("the server ended early")
+        if client.returncode:
+            raise Failed("its client failed")
+        if contender.library and not is_loaded(pid, contender.library):
             raise Failed("the server does not run on the preloaded library")
-        process.send_signal(signal.SIGTERM)
-        usage, _ = watch(process, time.monotonic() + allowed(LIMIT_SECONDS))
-        process.returncode = 0          # that it was told to end by a signal is no failure
-        return usage, looks
+        os.kill(pid, signal.SIGTERM)
+        # That it was told to end by a signal is no failure.
+        return 0, watch(pid, time.monotonic() + allowed(LIMIT_SECONDS))[1]
     finally:
         if client.poll() is None:
             client.kill()
             client.wait()
 
 
+class Gone(Failed):
+    """The program failed, and was waited for."""
+
+
 def measure(program, contender, folder, quick):
-    environment = contender.environment() | program.environment
-    start = time.monotonic()
-    process = subprocess.Popen(program.command(folder, quick), cwd=folder, env=environment,
-                               stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
-                               stderr=subprocess.DEVNULL)
+    begun = time.monotonic()
+    pid = start(program.words(folder, quick), contender.environment() | program.environment,
+                folder)
     try:
-        usage, looks = ask(process, program, folder, quick, contender) if program.client else \
-            watch(process, start + allowed(LIMIT_SECONDS))
-    finally:
-        if process.returncode is None:
-            process.kill()
-            process.wait()
-    if process.returncode:
-        raise Failed(f"{program.name} ended with status {process.returncode}")
-    return {"seconds": time.monotonic() - start, "cpu_s": usage.ru_utime + usage.ru_stime,
-            "faults": usage.ru_minflt, **looks.metrics()}
+        status, usage = ask(pid, program, folder, quick, contender) if program.client else \
+            watch(pid, begun + allowed(LIMIT_SECONDS))
+    except Failed as why:
+        if not isinstance(why, Gone):
+            os.kill(pid, signal.SIGKILL)
+            os.waitpid(pid, 0)
+        raise
+    if status:
+        raise Failed(f"{program.name} ended with status {status}")
+    return {"seconds": time.monotonic() - begun, "user_s": usage.ru_utime,
+            "system_s": usage.ru_stime, "cpu_s": usage.ru_utime + usage.ru_stime,
+            "faults": usage.ru_minflt, "peak_KiB": usage.ru_maxrss}
 
 
 # ---- the programs ----
@@ -169,7 +153,7 @@ def wait_for_socket(path):
 def redis_client(folder, quick):
     """Sets and lists of values of 100 B to 10 KiB that grow and shrink, then counts."""
     rounds = 2 if quick else 10
-    return ["python3", "-c", wait_for_socket(folder / "redis") + f"""
+    return [binary("python3"), "-c", wait_for_socket(folder / "redis") + f"""
 f = s.makefile("rwb")
 def call(commands):
     for words in commands:
@@ -190,7 +174,7 @@ for n in range({rounds}):
 
 def memcached_client(folder, quick):
     rounds = 3 if quick else 20
-    return ["python3", "-c", wait_for_socket(folder / "memcached") + f"""
+    return [binary("python3"), "-c", wait_for_socket(folder / "memcached") + f"""
 f = s.makefile("rwb")
 for n in range({rounds}):
     for first in range(0, 5000, 100):
@@ -206,7 +190,7 @@ for n in range({rounds}):
 
 def nginx_client(folder, quick):
     count = 2000 if quick else 20000
-    return ["python3", "-c", wait_for_socket(folder / "nginx.socket") + f"""
+    return [binary("python3"), "-c", wait_for_socket(folder / "nginx.socket") + f"""
 f = s.makefile("rwb")
 for n in range({count}):
     f.write(b"GET /nginx.conf HTTP/1.1\\r\\nHost: x\\r\\n\\r\\n")
@@ -242,7 +226,7 @@ def sqlite_script(folder, quick):
 
 def c_source(folder, quick):
     """A file of many functions, for compilers."""
-    functions = 150 if quick else 1000
+    functions = 40 if quick else 1000
     body = "".join(f"""
 struct s{n} {{ int a; double b[{n % 7 + 1}]; struct s{n} *next; }};
 static int f{n}(struct s{n} *p, int k)
@@ -281,8 +265,7 @@ def python_command(folder, quick):
     folders = [library / name for name in (("json", "email") if quick else
                                            ("asyncio", "email", "json", "unittest", "xml",
                                             "multiprocessing", "http", "encodings"))]
-    return ["/usr/bin/python3" if os.path.exists("/usr/bin/python3") else "python3",
-            "-m", "compileall", "-q", "-f", *map(str, folders)]
+    return ["-m", "compileall", "-q", "-f", *folders]
 
 
 SCRIPT_JS = """
@@ -321,6 +304,35 @@ def java_source(folder, quick):
     (folder / "Work.java").write_text(SOURCE_JAVA % (100_000 if quick else 5_000_000))
 
 
+SCRIPT_LUA = """
+local t = {}; for i = 1, %d do t[i] = ("value " .. i):rep(i %% 20 + 1)
+if i %% 3 == 0 then t[i // 2] = nil end; t[i + 0.5] = {i, {i}} end
+"""
+
+
+def smt_problem(folder, quick):
+    """A number of two prime factors, as an equation of bit vectors."""
+    number, bits = (33476647, 26) if quick else (4290180961, 34)
+    zero = f"(_ bv1 {bits})"
+    (folder / "work.smt2").write_text(
+        f"(declare-const p (_ BitVec {bits}))\n(declare-const q (_ BitVec {bits}))\n"
+        f"(assert (= (bvmul p q) (_ bv{number} {bits})))\n(assert (bvugt p {zero}))\n"
+        f"(assert (bvugt q {zero}))\n(assert (bvule p q))\n"
+        f"(assert (bvult q (_ bv{1 << bits // 2} {bits})))\n(check-sat)\n")
+
+
+def postscript(folder, quick):
+    """Pages of text and curves."""
+    pages = 10 if quick else 100
+    (folder / "work.ps").write_text(
+        "%!PS\n/line 80 string def\n" + "".join(
+            f"/Times-Roman findfont {8 + n % 5} scalefont setfont\n"
+            f"0 1 60 {{ /i exch def 40 i 12 mul 30 add moveto (Page {n}, line ) show "
+            f"i line cvs show ( of text with numbers ) show i {n} mul line cvs show }} for\n"
+            f"0 1 200 {{ /i exch def newpath i 3 mul {n} moveto 10 i 50 600 i 2 mul 700 curveto "
+            "stroke } for\nshowpage\n" for n in range(pages)))
+
+
 def scaled(text, few, many):
     return lambda quick: text % (few if quick else many)
 
@@ -328,55 +340,59 @@ def scaled(text, few, many):
 js, ruby = scaled(SCRIPT_JS, 20_000, 300_000), scaled(SCRIPT_RUBY, 30_000, 500_000)
 perl, php = scaled(SCRIPT_PERL, 20_000, 300_000), scaled(SCRIPT_PHP, 50_000, 1_000_000)
 
+lua = scaled(SCRIPT_LUA, 30_000, 300_000)
+CLANGS = ["clang", *(f"clang-{n}" for n in range(25, 10, -1))]
+COMPILE = "-O2", "-c", "work.c", "-o", "/dev/null"
+
 PROGRAMS = [
     Program("python", python_command, ["python3"],
             environment={"PYTHONMALLOC": "malloc", "PYTHONHASHSEED": "0",
                          "PYTHONDONTWRITEBYTECODE": "1"}),
-    Program("sqlite", lambda f, q: ["sqlite3", ":memory:", ".read work.sql"], ["sqlite3"],
-            sqlite_script),
-    Program("git", lambda f, q: ["git", "-C", "repository", "repack", "-a", "-d", "-f", "-q"],
+    Program("gcc", lambda f, q: COMPILE, prepare=c_source),
+    Program("clang", lambda f, q: COMPILE, CLANGS, prepare=c_source),
+    Program("sqlite", lambda f, q: [":memory:", ".read work.sql"], ["sqlite3"],
+            prepare=sqlite_script),
+    Program("git", lambda f, q: ["-c", "pack.threads=1", "-C", "repository", "repack", "-a", "-d",
+                               "-f", "-q"],
             prepare=git_repository),
-    Program("gcc", lambda f, q: ["gcc", "-O2", "-c", "work.c", "-o", "/dev/null"],
-            prepare=c_source),
-    Program("clang", lambda f, q: [next(filter(shutil.which, CLANGS)), "-O2", "-c", "work.c",
-                                   "-o", "/dev/null"], ["clang"], prepare=c_source),
-    Program("redis", lambda f, q: ["redis-server", "--port", "0", "--unixsocket",
-                                   str(f / "redis"), "--save", "", "--dir", str(f)],
-            ["redis-server", "python3"], client=redis_client),
-    Program("memcached", lambda f, q: ["memcached", "-u", "root", "-s", str(f / "memcached"), "-m",
-                                       "256"], ["memcached", "python3"], client=memcached_client),
-    Program("nginx", lambda f, q: ["nginx", "-p", str(f), "-c", str(f / "nginx.conf")],
-            ["nginx", "python3"], nginx_configuration, nginx_client),
-    Program("node", lambda f, q: ["node", "-e", js(q)]),
-    Program("java", lambda f, q: ["java", "-Xmx256m", "Work.java"], ["java", "javac"],
-            java_source),
-    Program("ruby", lambda f, q: ["ruby", "-e", ruby(q)]),
-    Program("perl", lambda f, q: ["perl", "-e", perl(q)]),
-    Program("php", lambda f, q: ["php", "-n", "-d", "memory_limit=-1", "-r", php(q)],
+    Program("perl", lambda f, q: ["-e", perl(q)]),
+    Program("ruby", lambda f, q: ["-e", ruby(q)]),
+    Program("lua", lambda f, q: ["-e", lua(q)], ["lua5.4", "lua5.3", "lua"]),
+    Program("node", lambda f, q: ["-e", js(q)]),
+    Program("php", lambda f, q: ["-n", "-d", "memory_limit=-1", "-r", php(q)],
             environment={"USE_ZEND_ALLOC": "0"}),
+    Program("java", lambda f, q: ["-Xmx256m", "Work.java"], needs=["javac"], prepare=java_source),
+    Program("z3", lambda f, q: ["work.smt2"], prepare=smt_problem),
+    Program("ghostscript", lambda f, q: ["-q", "-dNOPAUSE", "-dBATCH", "-sDEVICE=pdfwrite",
+                                         "-sOutputFile=/dev/null", "work.ps"], ["gs"],
+            prepare=postscript),
+    Program("db_bench", lambda f, q: ["--benchmarks=fillrandom,readrandom", "--threads=1",
+                                      f"--num={30_000 if q else 300_000}", f"--db={f}/db",
+                                      "--compression_type=none"]),
+    Program("redis", lambda f, q: ["--port", "0", "--unixsocket", f / "redis", "--save", "",
+                                   "--dir", f], ["redis-server"], ["python3"],
+            client=redis_client),
+    Program("memcached", lambda f, q: ["-u", "root", "-s", f / "memcached", "-m", "256"],
+            needs=["python3"], client=memcached_client),
+    Program("nginx", lambda f, q: ["-p", f, "-c", f / "nginx.conf"], needs=["python3"],
+            prepare=nginx_configuration, client=nginx_client),
 ]
-CLANGS = ["clang", *(f"clang-{n}" for n in range(25, 10, -1))]
-QUICK = ("python", "sqlite", "redis")
-
-
-def is_missing(program):
-    """What of a program is not installed, as a word or two; None if it is there."""
-    if program.name == "clang":
-        return None if any(map(shutil.which, CLANGS)) else "clang"
-    return ", ".join(program.missing()) or None
+KNOWN = [program.name for program in PROGRAMS]
+QUICK = "python", "sqlite", "redis"
 
 
 def programs(setting):
-    """Real programs: time, peak and steady resident memory, faults."""
-    wanted = [p for p in PROGRAMS if not setting.few or p.name in QUICK]
+    """Real programs: processor time, peak memory, faults."""
+    wanted = [p for p in PROGRAMS if p.name in setting.programs or
+              not setting.programs and (not setting.few or p.name in QUICK)]
     for program in wanted:
-        if missing := is_missing(program):
+        if missing := program.missing():
             setting.left_out[f"program {program.name}"] = f"not installed: {missing}"
             setting.say(f"  {program.name} is left out: not installed: {missing}")
     with tempfile.TemporaryDirectory(prefix="stook-bench-") as folder:
         jobs = {}
         for program in wanted:
-            if is_missing(program):
+            if program.missing():
                 continue
             place = pathlib.Path(folder) / program.name
             place.mkdir()
@@ -387,4 +403,14 @@ def programs(setting):
         return cells(setting, preloaded(setting), setting.pairs, jobs)
 
 
-ALL = {"programs": programs}
+def fleet_mixes(setting):
+    """Published allocation mixes of a fleet's programs at a steady heap (bench/data/fleet): ns an
+    operation, peak and resident by what is asked for, MiB left in the end."""
+    options = ["mib=32", "ops=1"] if setting.quick else []
+    return cells(setting, preloaded(setting), setting.pairs,
+                 {f"mix {path.stem}": lambda c, path=path: macro(
+                     [setting.program("mixes"), f"mix={path}", *options], c)
+                  for path in sorted((MODULES.parent / "data" / "fleet").glob("*.csv"))})
+
+
+ALL = {"programs": programs, "fleet_mixes": fleet_mixes}

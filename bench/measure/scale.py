@@ -5,7 +5,7 @@ Purpose: experiments in which one quantity grows by steps. AXES names, for each,
 page.py draws a line for each contender, and slope() says in one number how its cost grows. In the
 experiments of STEPS, Stook at each step is a contender of its own, so steps run in turn; there is
 a line for each of its metrics.
-Place: run.py runs these like those of experiments.py.
+Place: run.py runs these like the others.
 """
 
 import math
@@ -14,9 +14,10 @@ import re
 
 import patterns
 from contenders import OURS, PLAIN, Contender
-from engine import Failed, macro, micro
-from experiments import cells, preloaded, rounds
+from engine import Failed, macro
 from interval import PAIRS_ENOUGH, summary
+from setting import cells, preloaded, rounds
+from slices import Job, measure
 from text import number
 
 # Experiment: [(what is plotted, its metric, unit), ...]; the first word of a cell is the step.
@@ -68,49 +69,33 @@ def many_caches(setting):
                  {f"{n} caches": job(n) for n in steps})
 
 
-def stepped(setting, what, steps, once):
-    """A table of Stook's alone: each step is a contender, by the environment it runs in."""
-    ours = setting.contenders.get(OURS)
-    contenders = [Contender(f"{n} {what}", ours and ours.library, {"STOOK_TOPOLOGY": how})
-                  for n, how in steps.items()]
-    return rounds(setting, contenders, min(setting.pairs, 10), once)
-
-
-def linked_alone(contender):
-    """The same environment for a program that is linked to libstook: nothing is preloaded."""
-    return Contender(contender.name, extra=contender.extra)
-
-
 def slots(setting):
     """Object caches where there are up to 4,096 slots: a pair, making, reading, shrinking and
     destroying one, memory."""
     steps = (16, 1024) if setting.quick else (2, 16, 64, 256, 1024, 4096)
 
-    def once(contender):
-        return macro([setting.program("many_caches"), "caches=200", "pairs=100000"],
-                     linked_alone(contender))
-
-    return stepped(setting, "slots", {n: f"nodes=1:slots={n}" for n in steps}, once)
+    contenders = [Contender(f"{n} slots", extra={"STOOK_TOPOLOGY": f"nodes=1:slots={n}"})
+                  for n in steps]
+    return rounds(setting, contenders, min(setting.pairs, 10),
+                  lambda c: macro([setting.program("many_caches"), "caches=200", "pairs=100000"],
+                                  c))
 
 
 def nodes(setting):
     """malloc and free, and object caches, on 1 to 16 made-up nodes, ns an object: pairs, batches,
     mixes, 64 MiB alive."""
-    seconds = 0.02 if setting.quick else 0.1
-
-    def some(program, names):
-        return [setting.program(program), f"--benchmark_filter=^({'|'.join(names)})$"]
-
-    def once(contender):
-        metrics = micro(some("malloc_pair", NODE_MALLOC), contender, seconds)
-        for kind in CACHE_KINDS:
-            metrics.update(micro(some("object_pair-" + kind, NODE_CACHE), linked_alone(contender),
-                                 seconds, lambda name, kind=kind: f"{kind}_{name}"))
-        return metrics
-
     if OURS not in setting.contenders:
         raise Failed("libstook-malloc.so is not built")
-    return stepped(setting, "nodes", {n: f"nodes={n}" for n in (1, 2, 4, 8, 16)}, once)
+    library, table = setting.contenders[OURS].library, {}
+    for program, rows, preload, prefix in (
+            ("malloc_pair", NODE_MALLOC, library, ""),
+            *((f"object_pair-{kind}", NODE_CACHE, None, kind + "_") for kind in CACHE_KINDS)):
+        jobs = [Job(Contender(f"{n} nodes", preload, {"STOOK_TOPOLOGY": f"nodes={n}"}),
+                    [setting.program(program)], lambda row, prefix=prefix: prefix + row)
+                for n in (1, 2, 4, 8, 16)]
+        for name, answers in measure(setting, jobs, rows).items():
+            table.setdefault(name, {}).update(answers)
+    return table
 
 
 def available_mib():
@@ -141,11 +126,11 @@ def pattern_rows(setting):
     """Patterns of allocation by which the field judges allocators (bench/patterns)."""
     chosen = QUICK_ROWS if setting.few else SHORT_ROWS if setting.quick else ""
     rows = patterns.rows_of(chosen, [])
-    percent, repeat = (20, 1) if setting.quick else (100, 3)
+    percent = 20 if setting.quick else 100
 
     def job(row):
         command = [setting.program("patterns"), row.pattern, f"threads={row.threads}",
-                   f"percent={percent}", f"repeat={repeat}"]
+                   f"percent={percent}", "repeat=3"]
         return lambda c: macro(command, c)
 
     return cells(setting, preloaded(setting), min(setting.pairs, 10),

@@ -10,15 +10,21 @@ Place: run.py runs what chosen() returns.
 
 import time
 
-import experiments
+import between_threads
+import held_memory
 import kernel_tables
+import micro
 import programs
 import scale
 
-ALL = {**experiments.ALL, **kernel_tables.ALL, **scale.ALL, **programs.ALL}
+MODULES = micro, between_threads, held_memory, kernel_tables, scale, programs
+ALL = {name: experiment for module in MODULES for name, experiment in module.ALL.items()}
+# What is printed; everything is in the result file. None: all metrics without a space in their
+# name.
+SHOWN = {name: shown for module in MODULES for name, shown in getattr(module, "SHOWN", {}).items()}
 SUITES = {
-    "micro": ["object_pair", "malloc_pair", "malloc_calls", "least_pair", "heap_pair", "mixtures",
-              "bulk", "pattern_rows", "rcu", "rcu_waits",
+    "micro": ["object_pair", "malloc_pair", "malloc_calls", "heap_pair", "heap_ends",
+              "mixtures", "bulk", "pattern_rows", "rcu", "rcu_waits",
               "prodcons", "realloc", "calloc"],
     "scale": ["oversubscribed", "many_caches", "slots", "nodes", "heap_size", "barn", "remote",
               "one_side", "malloc1", "malloc2"],
@@ -27,7 +33,7 @@ SUITES = {
     "tables": ["table11", "table12", "node_counts", "phone", "mmap2", "mmap2_processes",
                "page_fault3", "page_fault3_processes", "page_fault3_alloc", "locality",
                "contention", "slab_turns", "maple_map"],
-    "programs": ["programs"],
+    "programs": ["programs", "fleet_mixes"],
 }
 # Of each suite what shows most in a short time; the number is its share of the time.
 QUICK = {"object_pair": 3, "malloc_pair": 5, "pattern_rows": 6, "rcu": 1, "prodcons": 2,
@@ -39,10 +45,11 @@ SHORT_SECONDS = 1200
 ROUNDS_PART = 0.87
 # What else takes more or less than 2 where time is shared out among all.
 SHARES = {"object_pair": 4, "malloc_pair": 6, "malloc_calls": 5, "bulk": 1, "pattern_rows": 14,
-          "prodcons": 5, "realloc": 2, "calloc": 1, "oversubscribed": 4, "nodes": 4, "heap_size": 4,
+          "mixtures": 3, "heap_pair": 1, "heap_ends": 1, "prodcons": 4, "realloc": 1, "calloc": 1,
+          "oversubscribed": 4, "nodes": 4, "heap_size": 4,
           "spike": 6, "churn": 4, "phases": 3, "random_order": 4, "live_set": 3,
           "sparse_caches": 1, "replay": 5, "sizes": 4, "table11": 6, "table12": 3, "mmap2": 3,
-          "page_fault3": 3, "maple_map": 4, "programs": 14}
+          "page_fault3": 3, "maple_map": 4, "programs": 20, "fleet_mixes": 6}
 QUICK_PAIRS = 6
 
 

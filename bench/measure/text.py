@@ -1,8 +1,8 @@
 """
 bench/measure/text.py - numbers and tables as text
 
-Purpose: how a number looks, the rows of a table of measurements and of one of verdicts, and tables
-in columns on a terminal.
+Purpose: how a number looks, the rows of a table of measurements, and tables in columns on a
+terminal.
 Place: run.py prints with it; report.py and page.py put the same rows into Markdown and HTML.
 """
 
@@ -89,17 +89,3 @@ def interval_text(s, number=number):
     if not has_interval(s):
         return runs
     return f"{number(s['low'])} .. {number(s['high'])}" + (f" ({runs})" if n < rounds else "")
-
-
-def verdict_rows(verdicts):
-    rows = [["figure", "Stook", "against", "", "measured", "95 %", "at least", "", "goal", ""]]
-    for v in verdicts:
-        unit = v["unit"]
-        against = [v["rival"], number(v["rival_value"])] if "rival" in v else ["", ""]
-        sign = ">=" if v["higher"] else "<="
-        limits = []
-        for limit, verdict in ((v["at_least"], v["verdict"]), (v["goal"], v["goal_verdict"])):
-            limits += ["" if limit is None else f"{sign} {number(limit)}", verdict]
-        rows.append([v["figure"], number(v["value"]), *against,
-                     f"{number(v['median'])} {unit}", interval_text(v), *limits])
-    return rows

@@ -17,7 +17,7 @@
 #ifndef BENCH_CONTENDER_H
 #define BENCH_CONTENDER_H
 
-#include "../harness/harness.h"
+#include "../harness/slices.h"
 
 static constexpr size_t object_bytes = 64;
 

@@ -1,27 +1,19 @@
 /*
- * bench/micro/heap_pair.cc - a heap beside malloc
+ * bench/micro/heap_pair.cc - objects of a heap beside malloc
  *
- * Purpose: what objects of a heap cost, against the same calls of stook_malloc in the same process:
- * a pair of one size, of mixed sizes, and batches of 64 of these. And what the end of a heap costs,
- * by what is alive in it, and beside what else the process has.
- * How: the least of many short rounds counts, malloc's and the heap's in turn.
- * Answer: "PART malloc_ns", "PART heap_ns" (stook_heap_alloc, stook_free), "PART heap_free_ns"
- * (stook_heap_free), nanoseconds of an object. empty_us: a heap is made and destroyed; ten_us: with
- * an object in each of ten sizes; reset_us: those ten are reset. end_ns: an object of 64 bytes of a
- * million that end with their heap; free_ns: one of them that is freed by itself. beside_us:
- * ten_us with 256 MiB of others' objects in the process. empty_KiB, ten_KiB: resident memory
- * of such a heap, of a thousand.
- * Options: rounds=N, objects=N (of the heap that ends).
+ * Purpose: what objects of a heap cost, against stook_malloc: a pair of one size, of mixed sizes,
+ * and batches of 64 of these. What the end of a heap costs is in heap_ends.cc.
+ * Place: bench/measure/slices.py runs it. A contender is a way to allocate and free:
+ *   calls=malloc       stook_malloc, stook_free
+ *   calls=heap         stook_heap_alloc, stook_free
+ *   calls=heap_free    stook_heap_alloc, stook_heap_free
  */
-#include <algorithm>
-#include <vector>
-
 #include <stook/heap.h>
 #include <stook/malloc.h>
 
-#include "../harness/harness.h"
+#include "../harness/slices.h"
 
-static constexpr int objects = 8192, batch = 64, sizes = 256, many = 1000;
+static constexpr int batch = 64, sizes = 256;
 static size_t mixed[sizes];
 static struct stook_heap *heap;
 
@@ -38,176 +30,64 @@ struct heap_free_calls {
         static void give(void *object) { stook_heap_free(heap, object); }
 };
 
-template <typename Calls> static void pair()
+template <typename Calls> static void pair(size_t n)
 {
-        for (int i = 0; i < objects; i++) {
+        for (; n > 0; n--) {
                 void *object = Calls::take(64);
                 bench::keep(object);
                 Calls::give(object);
         }
 }
 
-template <typename Calls> static void mix()
+template <typename Calls> static void mix(size_t n)
 {
-        for (int i = 0; i < objects; i++) {
-                void *object = Calls::take(mixed[i % sizes]);
+        for (; n > 0; n--) {
+                void *object = Calls::take(mixed[n % sizes]);
                 bench::keep(object);
                 Calls::give(object);
         }
 }
 
-template <typename Calls> static void batches()
+template <typename Calls> static void batches(size_t n)
 {
         void *object[batch];
 
-        for (int i = 0; i < objects / batch; i++) {
-                for (int k = 0; k < batch; k++)
-                        object[k] = Calls::take(mixed[(i + k) % sizes]);
+        for (; n > 0; n -= batch) {
+                for (size_t k = 0; k < batch; k++)
+                        object[k] = Calls::take(mixed[(n + k) % sizes]);
                 for (void *o : object)
                         Calls::give(o);
         }
 }
 
-template <typename Work> static double us_of(Work work)
+template <typename Calls> static int run(int argc, char **argv)
 {
-        uint64_t start = bench::now_ns();
-        work();
-        return (double)(bench::now_ns() - start) / 1e3;
-}
+        bench::slices all;
 
-static void part(long rounds, const char *name, void (*const (&work)[3])(), bench::answer &answer)
-{
-        static const char *const who[] = { "malloc_ns", "heap_ns", "heap_free_ns" };
-        double least[3] = { 1e9, 1e9, 1e9 };
-
-        for (long i = 0; i < rounds; i++)
-                for (int k = 0; k < 3; k++)
-                        least[k] = std::min(least[k], us_of(work[k]));
-        for (int k = 0; k < 3; k++) {
-                char full[64];
-                snprintf(full, sizeof full, "%s %s", name, who[k]);
-                answer.add(full, least[k] * 1e3 / objects);
-        }
-}
-
-static struct stook_heap *make()
-{
-        struct stook_heap *made = stook_heap_create("bench", nullptr);
-
-        if (!made)
-                abort();
-        return made;
-}
-
-static void ten(struct stook_heap *of)
-{
-        for (size_t size = 16; size <= 16 << 9; size *= 2) {
-                char *object = (char *)stook_heap_alloc(of, size);
-                if (!object)
-                        abort();
-                *object = 1;
-        }
-}
-
-template <typename Work> static double least_us(long rounds, Work work)
-{
-        double least = 1e9;
-
-        for (long i = 0; i < rounds; i++)
-                least = std::min(least, us_of(work));
-        return least;
-}
-
-static double made_ten_us(long rounds)
-{
-        return least_us(rounds, [] {
-                struct stook_heap *made = make();
-                ten(made);
-                stook_heap_destroy(made);
-        });
-}
-
-static void ends(long rounds, bench::answer &answer)
-{
-        answer.add("empty_us", least_us(rounds, [] { stook_heap_destroy(make()); }));
-        answer.add("ten_us", made_ten_us(rounds));
-        struct stook_heap *kept = make();
-        answer.add("reset_us", least_us(rounds, [=] {
-                ten(kept);
-                stook_heap_reset(kept);
-        }));
-        stook_heap_destroy(kept);
-        std::vector<void *> others((256u << 20) / 1024);
-        for (void *&o : others)
-                *(char *)(o = stook_malloc(1024)) = 1;
-        answer.add("beside_us", made_ten_us(std::min(rounds, 20L)));
-        for (void *o : others)
-                stook_free(o);
-}
-
-static void end_of_many(size_t n, bench::answer &answer)
-{
-        std::vector<void *> object(n);
-        double end_us = 1e9, free_us = 1e9;
-
-        for (int round = 0; round < 5; round++) {
-                struct stook_heap *full = make();
-                for (void *&o : object)
-                        *(char *)(o = stook_heap_alloc(full, 64)) = 1;
-                end_us = std::min(end_us, us_of([=] { stook_heap_destroy(full); }));
-                full = make();
-                for (void *&o : object)
-                        *(char *)(o = stook_heap_alloc(full, 64)) = 1;
-                free_us = std::min(free_us, us_of([&] {
-                        for (void *o : object)
-                                stook_heap_free(full, o);
-                        stook_heap_destroy(full);
-                }));
-        }
-        answer.add("end_ns", end_us * 1e3 / (double)n).add("free_ns", free_us * 1e3 / (double)n);
-}
-
-/* Half as many with ten sizes: more indices for caches there are not. */
-static void memory(bench::answer &answer)
-{
-        std::vector<struct stook_heap *> made;
-        made.reserve(many + many / 2);
-        long before = bench::resident_kib();
-
-        while (made.size() < many)
-                made.push_back(make());
-        long empty = bench::resident_kib();
-        while (made.size() < many + many / 2) {
-                made.push_back(make());
-                ten(made.back());
-        }
-        answer.add("empty_KiB", (double)(empty - before) / many);
-        answer.add("ten_KiB", (double)(bench::resident_kib() - empty) / (many / 2));
-        for (struct stook_heap *one : made)
-                stook_heap_destroy(one);
+        all.add("pair", 1, pair<Calls>);
+        all.add("mix", 1, mix<Calls>);
+        all.add("batch", batch, batches<Calls>);
+        return all.run(argc, argv);
 }
 
 int main(int argc, char **argv)
 {
-        long rounds = bench::option(argc, argv, "rounds", 1000);
-        long n = bench::option(argc, argv, "objects", 1000000);
+        const std::string calls = bench::text_option(argc, argv, "calls", "heap");
 
-        if (rounds < 1 || n < 1) {
-                fprintf(stderr, "heap_pair: bad options\n");
-                return 2;
-        }
         bench::pin_to(0);
         for (size_t &size : mixed)
                 size = 16 + (size_t)rand() % 1000;
-        heap = make();
-        bench::answer answer;
-        part(rounds, "pair", { pair<malloc_calls>, pair<heap_calls>, pair<heap_free_calls> },
-             answer);
-        part(rounds, "mix", { mix<malloc_calls>, mix<heap_calls>, mix<heap_free_calls> }, answer);
-        part(rounds, "batch",
-             { batches<malloc_calls>, batches<heap_calls>, batches<heap_free_calls> }, answer);
-        memory(answer);
-        ends(rounds, answer);
-        end_of_many((size_t)n, answer);
-        return 0;
+        heap = stook_heap_create("bench", nullptr);
+        if (!heap) {
+                perror("stook_heap_create");
+                return 1;
+        }
+        if (calls == "malloc")
+                return run<malloc_calls>(argc, argv);
+        if (calls == "heap")
+                return run<heap_calls>(argc, argv);
+        if (calls == "heap_free")
+                return run<heap_free_calls>(argc, argv);
+        fprintf(stderr, "heap_pair: calls=malloc, heap or heap_free\n");
+        return 2;
 }

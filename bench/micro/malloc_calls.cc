@@ -4,11 +4,9 @@
  * Purpose: realloc, calloc, aligned allocation, strdup, malloc_usable_size, C++'s new and delete,
  * and containers: each by itself, so that a slow one is seen. Time is for one call of the name and
  * the free that belongs to it, if not said otherwise.
- * Place: run by bench/run.py once for each preloaded allocator and round; malloc and free alone are
- * in malloc_pair.cc.
+ * Place: bench/measure/slices.py runs it; malloc and free alone are in malloc_pair.cc.
  * Memory is not written, except where the call or the container does so.
  */
-#include <benchmark/benchmark.h>
 #include <list>
 #include <malloc.h>
 #include <map>
@@ -16,8 +14,10 @@
 #include <string>
 #include <vector>
 
-#include "../harness/harness.h"
-#include "malloc_main.h"
+#include "../harness/slices.h"
+
+static constexpr size_t sizes_count = 4096;
+static uint16_t mixed[sizes_count];
 
 static void *checked(void *object)
 {
@@ -28,93 +28,79 @@ static void *checked(void *object)
 }
 
 /* Both sizes have room in one block of each of the peers; one call. */
-static void realloc_in_place(benchmark::State &state)
+static void realloc_in_place(size_t n)
 {
         void *object = checked(malloc(97));
         size_t size = 97;
-        for (auto _ : state) {
+        for (; n > 0; n--) {
                 size ^= 97 ^ 104;
                 object = checked(realloc(object, size));
         }
         free(object);
 }
-BENCHMARK(realloc_in_place);
 
 /* As a buffer grows that began too small: malloc, realloc, free. */
-static void realloc_24_to_100(benchmark::State &state)
+static void realloc_24_to_100(size_t n)
 {
-        for (auto _ : state) {
+        for (; n > 0; n--) {
                 void *object = checked(malloc(24));
                 object = checked(realloc(object, 100));
                 free(object);
         }
 }
-BENCHMARK(realloc_24_to_100);
 
-static void calloc_free(benchmark::State &state)
+static void calloc_free(size_t size, size_t n)
 {
-        size_t size = (size_t)state.range(0);
-        for (auto _ : state)
+        for (; n > 0; n--)
                 free(checked(calloc(1, size)));
 }
-BENCHMARK(calloc_free)->Name("calloc")->Arg(64)->Arg(1024);
 
 /* Arguments: alignment, size. */
-static void aligned(benchmark::State &state)
+static void aligned(size_t alignment, size_t size, size_t n)
 {
-        size_t alignment = (size_t)state.range(0), size = (size_t)state.range(1);
-        for (auto _ : state)
+        for (; n > 0; n--)
                 free(checked(aligned_alloc(alignment, size)));
 }
-BENCHMARK(aligned)->Name("aligned_alloc")->Args({64, 64})->Args({64, 512});
 
-static void memalign_free(benchmark::State &state)
+static void memalign_free(size_t alignment, size_t size, size_t n)
 {
-        size_t alignment = (size_t)state.range(0), size = (size_t)state.range(1);
-        for (auto _ : state)
+        for (; n > 0; n--)
                 free(checked(memalign(alignment, size)));
 }
-BENCHMARK(memalign_free)->Name("memalign")->Args({4096, 4096});
 
-static void posix_aligned(benchmark::State &state)
+static void posix_aligned(size_t alignment, size_t size, size_t n)
 {
-        size_t alignment = (size_t)state.range(0), size = (size_t)state.range(1);
-        for (auto _ : state) {
+        for (; n > 0; n--) {
                 void *object = nullptr;
                 if (posix_memalign(&object, alignment, size))
                         abort();
                 free(checked(object));
         }
 }
-BENCHMARK(posix_aligned)->Name("posix_memalign")->Args({64, 64})->Args({4096, 4096});
 
 /* Of one of 4,096 live objects of mixed sizes in turn; one call. */
-static void usable_size(benchmark::State &state)
+static void usable_size(size_t n)
 {
         static void *live[sizes_count];
         size_t i = 0, sum = 0;
-        for (size_t k = 0; k < sizes_count; k++)
+        for (size_t k = 0; k < sizes_count && !live[k]; k++)
                 live[k] = checked(malloc(mixed[k]));
-        for (auto _ : state) {
+        for (; n > 0; n--) {
                 sum += malloc_usable_size(live[i++ % sizes_count]);
                 bench::keep(sum);
         }
-        for (void *object : live)
-                free(object);
 }
-BENCHMARK(usable_size)->Name("malloc_usable_size");
 
 /* Of texts of 0 to 63 characters. */
-static void strdup_free(benchmark::State &state)
+static void strdup_free(size_t n)
 {
         static char texts[64][64];
         size_t i = 0;
         for (size_t k = 0; k < 64; k++)
                 memset(texts[k], 'x', k * 29 % 64);
-        for (auto _ : state)
+        for (; n > 0; n--)
                 free(checked(strdup(texts[i++ % 64])));
 }
-BENCHMARK(strdup_free)->Name("strdup");
 
 struct object64 {
         char bytes[64];
@@ -123,53 +109,49 @@ struct alignas(64) aligned64 {
         char bytes[64];
 };
 
-static void new_delete(benchmark::State &state)
+static void new_delete(size_t n)
 {
-        for (auto _ : state) {
+        for (; n > 0; n--) {
                 auto *object = new object64;
                 bench::keep(object);
                 delete object;
         }
 }
-BENCHMARK(new_delete);
 
-static void new_nothrow(benchmark::State &state)
+static void new_nothrow(size_t n)
 {
-        for (auto _ : state) {
+        for (; n > 0; n--) {
                 auto *object = new (std::nothrow) object64;
                 bench::keep(object);
                 delete object;
         }
 }
-BENCHMARK(new_nothrow);
 
-static void new_aligned(benchmark::State &state)
+static void new_aligned(size_t n)
 {
-        for (auto _ : state) {
+        for (; n > 0; n--) {
                 auto *object = new aligned64;
                 bench::keep(object);
                 delete object;
         }
 }
-BENCHMARK(new_aligned);
 
-static void new_array_mix(benchmark::State &state)
+static void new_array_mix(size_t n)
 {
         size_t i = 0;
-        for (auto _ : state) {
+        for (; n > 0; n--) {
                 char *object = new char[mixed[i++ % sizes_count]];
                 bench::keep(object);
                 delete[] object;
         }
 }
-BENCHMARK(new_array_mix);
 
 /* One of 64 objects of mixed sizes is replaced; every second one comes from new, by turns. */
-static void new_and_malloc_mix(benchmark::State &state)
+static void new_and_malloc_mix(size_t n)
 {
         void *object[64] = {};
         size_t i = 0;
-        for (auto _ : state) {
+        for (; n > 0; n--) {
                 void *&at = object[i % 64];
                 size_t size = mixed[i % sizes_count];
                 if (i++ & 1) {
@@ -188,20 +170,19 @@ static void new_and_malloc_mix(benchmark::State &state)
                         free(object[k]);
         }
 }
-BENCHMARK(new_and_malloc_mix);
 
 /*
  * A key drawn from 512 is put into a map, or taken out if it is there: a node, a key, and a value.
  * Most keys and values are longer than a string holds itself. Time is for one of either.
  */
-static void map_of_strings(benchmark::State &state)
+static void map_of_strings(size_t n)
 {
-        std::vector<std::string> keys;
-        std::map<std::string, std::string> map;
-        bench::rng r(3);
-        for (size_t k = 0; k < 512; k++)
+        static std::vector<std::string> keys;
+        static std::map<std::string, std::string> map;
+        static bench::rng r(3);
+        for (size_t k = keys.size(); k < 512; k++)
                 keys.push_back(std::to_string(r.next()) + std::string(k * 11 % 32, 'k'));
-        for (auto _ : state) {
+        for (; n > 0; n--) {
                 const std::string &key = keys[r.below(512)];
                 auto found = map.find(key);
                 if (found != map.end())
@@ -210,16 +191,43 @@ static void map_of_strings(benchmark::State &state)
                         map.emplace(key, std::string(r.below(64), 'v'));
         }
 }
-BENCHMARK(map_of_strings);
 
 /* A queue of 64 lines of text: one more at its end, the first goes. */
-static void list_of_strings(benchmark::State &state)
+static void list_of_strings(size_t n)
 {
-        std::list<std::string> list(64);
+        static std::list<std::string> list(64);
         size_t i = 0;
-        for (auto _ : state) {
+        for (; n > 0; n--) {
                 list.emplace_back(mixed[i++ % sizes_count] % 128, 'l');
                 list.pop_front();
         }
 }
-BENCHMARK(list_of_strings);
+
+int main(int argc, char **argv)
+{
+        bench::slices all;
+        bench::rng r(1);
+
+        bench::pin_to(0);
+        for (uint16_t &size : mixed)
+                size = (uint16_t)bench::mixed_size(r);
+        all.add("realloc_in_place", 1, realloc_in_place);
+        all.add("realloc_24_to_100", 1, realloc_24_to_100);
+        all.add("calloc/64", 1, [](size_t n) { calloc_free(64, n); });
+        all.add("calloc/1024", 1, [](size_t n) { calloc_free(1024, n); });
+        all.add("aligned_alloc/64/64", 1, [](size_t n) { aligned(64, 64, n); });
+        all.add("aligned_alloc/64/512", 1, [](size_t n) { aligned(64, 512, n); });
+        all.add("memalign/4096/4096", 1, [](size_t n) { memalign_free(4096, 4096, n); });
+        all.add("posix_memalign/64/64", 1, [](size_t n) { posix_aligned(64, 64, n); });
+        all.add("posix_memalign/4096/4096", 1, [](size_t n) { posix_aligned(4096, 4096, n); });
+        all.add("malloc_usable_size", 1, usable_size);
+        all.add("strdup", 1, strdup_free);
+        all.add("new_delete", 1, new_delete);
+        all.add("new_nothrow", 1, new_nothrow);
+        all.add("new_aligned", 1, new_aligned);
+        all.add("new_array_mix", 1, new_array_mix);
+        all.add("new_and_malloc_mix", 1, new_and_malloc_mix);
+        all.add("map_of_strings", 1, map_of_strings);
+        all.add("list_of_strings", 1, list_of_strings);
+        return all.run(argc, argv);
+}

@@ -8,103 +8,115 @@
  * and round.
  * Compiled with -fno-builtin-malloc, or the compiler drops the pair.
  */
-#include <benchmark/benchmark.h>
+#include "../harness/slices.h"
 
-#include "../harness/harness.h"
-#include "malloc_main.h"
-
-static uint16_t mapped_sizes[1 << 20];
+static constexpr size_t sizes_count = 4096;
+static uint16_t mixed[sizes_count];
+static uint16_t live_sizes[1 << 20];
 static void *live[1 << 20];
+static size_t live_count, live_bytes;
 
-static void report_memory(benchmark::State &state, double live_bytes)
+static bench::slices::memory held()
 {
         double resident = (double)bench::resident_kib();
-        state.counters["resident_KiB"] = resident;
-        state.counters["held_KiB"] = resident - live_bytes / 1024;
+        return {{"resident_KiB", resident}, {"held_KiB", resident - (double)live_bytes / 1024}};
 }
 
-static void pair(benchmark::State &state)
+static void make_live()
 {
-        size_t size = (size_t)state.range(0);
-        for (auto _ : state) {
+        bench::rng r(7);
+        while (live_bytes < (size_t)64 << 20 && live_count < sizeof(live) / sizeof(live[0])) {
+                live_sizes[live_count] = (uint16_t)bench::mixed_size(r);
+                live[live_count] = malloc(live_sizes[live_count]);
+                memset(live[live_count], 1, live_sizes[live_count]);
+                live_bytes += live_sizes[live_count++];
+        }
+}
+
+static bench::slices::memory free_live()
+{
+        bench::slices::memory found = held();
+        for (; live_count > 0; live_count--)
+                free(live[live_count - 1]);
+        live_bytes = 0;
+        return found;
+}
+
+static void pair(size_t size, size_t n)
+{
+        for (; n > 0; n--) {
                 void *object = malloc(size);
                 bench::keep(object);
                 free(object);
         }
-        report_memory(state, 0);
 }
-BENCHMARK(pair)->Arg(16)->Arg(64)->Arg(512)->Arg(4096)->Arg(40000)->Arg(65536);
 
-/* 64 objects, then all freed in the same order; time is for one object. */
-static void batch64(benchmark::State &state)
+/* 64 objects, then all freed in the same order. */
+static void batches(size_t size, size_t n)
 {
-        size_t size = (size_t)state.range(0);
         void *object[64];
-        while (state.KeepRunningBatch(64)) {
+        for (; n > 0; n -= 64) {
                 for (void *&p : object)
                         p = malloc(size);
                 for (void *p : object)
                         free(p);
         }
-        report_memory(state, 0);
 }
-BENCHMARK(batch64)->Arg(64)->Arg(512);
 
-static void pair_mix(benchmark::State &state)
+static void pair_mix(size_t n)
 {
-        size_t i = 0;
-        for (auto _ : state) {
-                void *object = malloc(mixed[i++ % sizes_count]);
+        for (; n > 0; n--) {
+                void *object = malloc(mixed[n % sizes_count]);
                 bench::keep(object);
                 free(object);
         }
-        report_memory(state, 0);
 }
-BENCHMARK(pair_mix);
 
-static void batch64_mix(benchmark::State &state)
+static void batches_mix(size_t n)
 {
-        size_t i = 0;
         void *object[64];
-        while (state.KeepRunningBatch(64)) {
-                for (void *&p : object) {
-                        p = malloc(mixed[i++ % sizes_count]);
-                        *(volatile char *)p = 1;
+        for (; n > 0; n -= 64) {
+                for (size_t i = 0; i < 64; i++) {
+                        object[i] = malloc(mixed[(n + i) % sizes_count]);
+                        *(volatile char *)object[i] = 1;
                 }
                 for (void *p : object)
                         free(p);
         }
-        report_memory(state, 0);
 }
-BENCHMARK(batch64_mix);
 
-/*
- * 64 MiB of mixed sizes stay alive; each step frees one of them at random and allocates another
- * size in its place, writing its first word.
- */
-static void live_64MiB(benchmark::State &state)
+/* One of the objects alive is freed at random; another of another size takes its place, and its
+   first byte is written. */
+static void replace_live(size_t n)
 {
-        bench::rng r(7);
-        size_t count = 0, bytes = 0;
-        while (bytes < (size_t)64 << 20 && count < sizeof(live) / sizeof(live[0])) {
-                mapped_sizes[count] = (uint16_t)bench::mixed_size(r);
-                live[count] = malloc(mapped_sizes[count]);
-                memset(live[count], 1, mapped_sizes[count]);
-                bytes += mapped_sizes[count++];
-        }
-        size_t i = 0;
-        for (auto _ : state) {
-                uint32_t at = r.below((uint32_t)count);
-                uint16_t size = mixed[i++ % sizes_count];
+        static bench::rng r(7);
+        for (; n > 0; n--) {
+                uint32_t at = r.below((uint32_t)live_count);
+                uint16_t size = mixed[n % sizes_count];
                 free(live[at]);
                 live[at] = malloc(size);
                 *(volatile char *)live[at] = 1;
-                bytes += size;
-                bytes -= mapped_sizes[at];
-                mapped_sizes[at] = size;
+                live_bytes += (size_t)size - live_sizes[at];
+                live_sizes[at] = size;
         }
-        report_memory(state, (double)bytes);
-        for (size_t k = 0; k < count; k++)
-                free(live[k]);
 }
-BENCHMARK(live_64MiB);
+
+int main(int argc, char **argv)
+{
+        bench::slices all;
+        bench::rng r(1);
+
+        bench::pin_to(0);
+        for (uint16_t &size : mixed)
+                size = (uint16_t)bench::mixed_size(r);
+        for (size_t size : {16, 64, 512, 4096, 40000, 65536})
+                all.add("pair/" + std::to_string(size), 1,
+                        [size](size_t n) { pair(size, n); }, {{}, held});
+        for (size_t size : {64, 512})
+                all.add("batch64/" + std::to_string(size), 64,
+                        [size](size_t n) { batches(size, n); }, {{}, held});
+        all.add("pair_mix", 1, pair_mix, {{}, held});
+        all.add("batch64_mix", 64, batches_mix, {{}, held});
+        all.add("live_64MiB", 1, replace_live, {make_live, free_live});
+        return all.run(argc, argv);
+}

@@ -1,29 +1,19 @@
 /*
- * bench/micro/mixtures.cc - cycles of an allocation and a free, in mixtures of sizes
+ * bench/micro/mixtures.cc - an allocation and a free, in mixtures of sizes
  *
- * Purpose: what malloc and free cost in mixtures as programs make them, in the processor's own
- * cycles, where its clock rate changes and other programs use it. So two libraries that differ in a
- * few instructions can be told apart.
- * How: a part is 2,000 allocations, and about as many frees. The time-stamp counter is read around
- * it. A loop of additions, of which each waits for the one before, takes a cycle for each: one runs
- * before and one behind the part, and tells how many cycles a tick of the counter is. A part whose
- * two loops differ by more than 3 % was not alone on the core, or the clock rate changed in it: it
- * is left out. The figure is the tenth percentile of the others. It has the mixture's own work in
- * it: choices by random numbers, and a byte written to each object.
- * Answer: NAME_cycles for each mixture; quiet_percent, parts that were not left out.
- * Options: parts=N (2000) of each mixture. Exit status 1: all parts of a mixture were left out.
+ * Purpose: what malloc and free cost in mixtures as programs make them. The figure has the
+ * mixture's own work in it: choices by random numbers, and a byte written to each object.
+ * Place: bench/measure/slices.py runs it; bench/patterns has such programs as a whole, with their
+ * memory.
  */
 #include <algorithm>
-#include <string>
 #include <vector>
 
-#include "../harness/harness.h"
-#include "../harness/tsc.h"
+#include "../harness/slices.h"
 
 namespace {
 
 constexpr size_t part = 2000;
-constexpr double loud = 0.03;   /* two loops in a row differ by 0.5 % where nothing disturbs them */
 
 char *make(size_t size)
 {
@@ -121,56 +111,6 @@ template <size_t Batch, bool LastFirst, size_t Most = 0> struct batches : mixtur
         static constexpr size_t made = (part + Batch - 1) / Batch * Batch;
 };
 
-/* Ticks of the counter for each cycle. */
-double ticks_a_cycle()
-{
-        constexpr unsigned steps = 2500;
-        uint64_t sum = 0, one = 1, start = bench::tsc();
-        for (unsigned i = 0; i < steps; i++) {
-                sum += one;
-                bench::keep(sum);
-                sum += one;
-                bench::keep(sum);
-                sum += one;
-                bench::keep(sum);
-                sum += one;
-                bench::keep(sum);
-                bench::keep(one);
-        }
-        return (double)(bench::tsc() - start) / (4.0 * steps);
-}
-
-struct totals {
-        size_t all = 0, quiet = 0;
-};
-
-/* Cycles of an allocation and a free; negative: no part was quiet. */
-double cycles_of(mixture &what, size_t allocations, long parts, totals &count)
-{
-        std::vector<double> found;
-        bench::rng random(1);
-
-        found.reserve((size_t)parts);
-        for (long n = -10; n < parts; n++) {    /* the first ten warm up */
-                double before = ticks_a_cycle();
-                uint64_t start = bench::tsc();
-                what.run(random);
-                uint64_t ticks = bench::tsc() - start;
-                double behind = ticks_a_cycle();
-                if (n < 0)
-                        continue;
-                count.all++;
-                if (std::max(before, behind) > (1 + loud) * std::min(before, behind))
-                        continue;
-                count.quiet++;
-                found.push_back((double)ticks / ((before + behind) / 2) / (double)allocations);
-        }
-        if (found.empty())
-                return -1;
-        std::sort(found.begin(), found.end());
-        return found[found.size() / 10];
-}
-
 } // namespace
 
 int main(int argc, char **argv)
@@ -181,33 +121,21 @@ int main(int argc, char **argv)
         static batches<64, false> fifo;
         static batches<16, true> lifo;
         static batches<64, false, 512> mixed64;
-        const struct {
-                const char *name;
-                mixture &what;
-                size_t allocations;
-        } all[] = {
-                {"cfrac", numbers, part},
-                {"espresso", sets, part},
-                {"mixed", sizes, part},
-                {"fifo", fifo, fifo.made},
-                {"lifo", lifo, lifo.made},
-                {"mixed64", mixed64, mixed64.made},
+        static bench::rng random(1);
+        bench::slices all;
+        auto add = [&](const char *name, mixture &what, size_t made) {
+                all.add(name, made, [&what, made](size_t n) {
+                        for (; n > 0; n -= made)
+                                what.run(random);
+                });
         };
-        long parts = bench::option(argc, argv, "parts", 2000);
-        totals count;
-        bool found = true;
 
-        if (parts < 1) {
-                fprintf(stderr, "mixtures: bad options\n");
-                return 2;
-        }
         bench::pin_to(0);
-        bench::answer answer;
-        for (auto &m : all) {
-                double cycles = cycles_of(m.what, m.allocations, parts, count);
-                found &= cycles >= 0;
-                answer.add((std::string(m.name) + "_cycles").c_str(), cycles);
-        }
-        answer.add("quiet_percent", 100.0 * (double)count.quiet / (double)count.all);
-        return found ? 0 : 1;
+        add("cfrac", numbers, part);
+        add("espresso", sets, part);
+        add("mixed", sizes, part);
+        add("fifo", fifo, fifo.made);
+        add("lifo", lifo, lifo.made);
+        add("mixed64", mixed64, mixed64.made);
+        return all.run(argc, argv);
 }

@@ -14,7 +14,7 @@ from text import number
 
 # What is Stook's in an experiment: all other contenders are rivals.
 OURS_TOO = ("inline", "inline-static", "inline-unloadable", "cache", "sheaves", "sheaves-32",
-            "after", "free_rcu", "stook-cache", "maple", "maple-external")
+            "after", "free_rcu", "stook-cache", "stook-heap", "maple", "maple-external")
 
 
 def is_ours(name):
@@ -80,14 +80,6 @@ def changes(old, new):
 HEAD = ["measurement", "Stook's", "against", "before (95 %)", "now (95 %)", "change"]
 
 
-def verdict_changes(old, new):
-    """Rows of promised figures whose verdict is another."""
-    was = {f["figure"]: f for f in old.get("figures", [])}
-    return [[f["figure"], was[f["figure"]]["verdict"], f["verdict"]]
-            for f in new.get("figures", [])
-            if f["figure"] in was and was[f["figure"]]["verdict"] != f["verdict"]]
-
-
 def print_comparison(old, new, say, print_table, everything=False):
     """Returns how many measurements changed beyond noise."""
     for name, run in (("before", old), ("now", new)):
@@ -108,7 +100,4 @@ def print_comparison(old, new, say, print_table, everything=False):
     say(f"{len(apart)} of {len(found)} measurements changed beyond noise" +
         (f"; {few} have fewer than {PAIRS_ENOUGH} rounds, which can show no difference" if few
          else "") + ".")
-    if verdicts := verdict_changes(old, new):
-        say("\nverdicts that are others now")
-        print_table([["figure", "before", "now"]] + verdicts, 3)
     return len(apart)

@@ -1,18 +1,16 @@
 """
 bench/pages/page.py - results as one self-contained page of HTML
 
-Purpose: `stook bench --report OUT.html FILE.json ...`. The page loads nothing and runs no script;
+Purpose: `stook bench --report OUT.html FILE.json`. The page loads nothing and runs no script;
 it follows the reader's choice of light or dark, and fits a phone. First what matters: where Stook
-wins and loses, then what was promised, published tables, growth, history, every workload, how to
-measure it again. Of each experiment the newest results are told; all of them make the history.
-Place: after run.py. report.py's parts are used as they are, by a page with the same two calls.
+wins and loses; then published tables, growth, every row of the run, how it was measured.
+Place: after run.py. The rows are evidence.py's; parts of report.py are used as they are.
 """
 
 import html as markup
 import re
 
-import figures
-import promises
+import evidence
 import published
 import report
 import scale
@@ -22,7 +20,7 @@ import tables
 import workloads
 from compare import is_ours
 from contenders import OURS
-from text import measurement_rows, verdict_rows
+from text import measurement_rows
 
 STYLE = """
 :root { color-scheme: light dark; --paper: #fff; --ink: #1b1f24; --faint: #6a737d; --rule: #d8dee4;
@@ -67,7 +65,6 @@ svg text.small { fill: var(--faint); font-size: 11px; }
 svg text.beyond { font: bold 18px system-ui, sans-serif; } .grid { stroke: var(--rule); }
 .axis { stroke: var(--faint); } .interval { stroke-width: 2; }
 .line { fill: none; stroke-width: 2; }
-svg.spark { width: 120px; height: 24px; display: block; }
 """
 PEERS = 10                              # colours
 CLASSES = {"ours": "--ours", **{f"peer{n}": f"--p{n}" for n in range(PEERS)},
@@ -202,24 +199,6 @@ def write_wins(page, results):
         write_ratios(page, name, ratio_rows(found, which))
 
 
-def write_figures(page, results):
-    if not results["figures"]:
-        return
-    page.heading(2, "Figures one by one")
-    verdicts = [f["verdict"] for f in results["figures"]]
-    page.say(f"{verdicts.count('pass')} pass, {verdicts.count('unclear')} are unclear, "
-             f"{verdicts.count('miss')} miss. A figure passes if the worse end of its interval "
-             "does.")
-    page.table(verdict_rows(results["figures"]), 10)
-
-
-def write_promises(page, runs):
-    page.heading(2, "Where Stook must be")
-    page.say(promises.sentence(runs))
-    page.say(promises.EXPLAINED)
-    page.table(promises.rows(runs), len(promises.HEAD))
-
-
 def write_published(page, results):
     page.heading(2, "Published tables")
     page.say("The tables of the kernel work, with ours in their places. A cell is reached if the "
@@ -312,80 +291,44 @@ def doc_of(name):
     return suites.ALL[name].__doc__ if name in suites.ALL else ""
 
 
-def write_history(page, runs):
-    """Ratios to the best peer, over sessions."""
-    if len(runs) < 2:
-        return
-    page.heading(2, "History")
-    page.say("Ratios to the best peer of each session, in the order of their dates. Only the "
-             "ratios of one machine can be compared.")
-    for which, name in (("time", "Time"), ("memory", "Memory")):
-        rows = history_rows(runs, which)
-        if not rows:
-            continue
-        page.heading(3, f"{name} over sessions")
-        page.add('<div class="scroll"><table class="history"><thead><tr><th>workload</th>'
-                 "<th></th>" + "".join(f"<th>{escaped(results['machine']['commit'][:9])}</th>"
-                                       for _, results in runs) + "</tr></thead><tbody>")
-        for name, costs in rows:
-            page.add(f"<tr><td>{escaped(name)}</td><td>{svg.spark(name, costs)}</td>" +
-                     "".join(f"<td>{cost:.2f}</td>" if cost else "<td></td>" for cost in costs) +
-                     "</tr>")
-        page.add("</tbody></table></div>")
+def write_rows(page, title, some):
+    if some:
+        page.heading(2, title)
+        page.table(evidence.rows(some), len(evidence.HEAD))
 
 
-def history_rows(runs, which):
-    """A line for each workload that two sessions or more have: [(name, [ratio or None])]."""
-    found = {}
-    for n, (_, results) in enumerate(runs):
-        for w, side in workloads.sides(workloads.all_of(results), which):
-            found.setdefault(w.name(), [None] * len(runs))[n] = side.cost()
-    return [(name, costs) for name, costs in found.items() if sum(map(bool, costs)) > 1]
+def write_peers(page, results):
+    page.heading(2, "Beside each single peer")
+    page.say("Geometric means of the ratios of the rows above.")
+    table = evidence.single_peers(results)
+    page.table(table, len(table[0]))
 
 
-def write_how(page, runs):
-    page.heading(2, "How to measure this again")
-    for name, results in reversed(runs):
-        page.heading(3, name)
-        for text in report.about(results):
-            page.say(text)
-        page.add(f"<pre>{escaped(results.get('command', ''))}</pre>")
-        for left, why in results["left_out"].items():
-            page.say(f"Left out: {left}: {why}")
+def write_how(page, results):
+    page.heading(2, "How it was measured")
+    for text in report.HOW.split("\n\n"):
+        page.say(" ".join(text.split()))
+    page.add(f"<pre>{escaped(results.get('command', ''))}</pre>")
+    for left, why in results["left_out"].items():
+        page.say(f"Left out: {left}: {why}")
 
 
-def newest_of_each(runs):
-    """The newest results of each experiment, of the processor that the newest run was on. A run may
-    be in several files."""
-    newest, found = runs[-1][1], {}
-    for _, results in runs:
-        if results["machine"]["processor"] == newest["machine"]["processor"]:
-            found.update(results["results"])
-    if len(found) == len(newest["results"]):
-        return newest
-    return {**newest, "results": found, "figures": figures.judge(found)}
-
-
-def html(runs):
-    """The page of [(name, results)], oldest first."""
-    name, newest = runs[-1][0], newest_of_each(runs)
-    page = Page()
-    write_wins(page, newest)
-    write_promises(page, runs)
-    write_published(page, newest)
-    write_growth(page, newest)
-    write_history(page, runs)
-    write_workloads(page, newest)
-    write_figures(page, newest)
-    write_how(page, runs)
+def html(results):
+    """The page of one run."""
+    page, found = Page(), workloads.all_of(results)
+    write_wins(page, results)
+    write_rows(page, "Programs", evidence.of(found, "programs"))
+    write_rows(page, "Workloads", evidence.chosen(found))
+    write_rows(page, "Allocation mixes of a fleet", evidence.of(found, "fleet_mixes"))
+    write_peers(page, results)
+    write_published(page, results)
+    write_growth(page, results)
+    write_workloads(page, results)
+    write_how(page, results)
     links = "".join(f'<a href="#{escaped(n)}">{escaped(text)}</a> ' for n, text in page.sections)
-    about = [*report.about(newest)]
-    if newest is not runs[-1][1]:
-        about.append(f"Of {len(runs)} result files, each experiment's newest results on this "
-                     "processor.")
-    intro = "".join(f'<p class="note">{escaped(text)}</p>' for text in about)
+    intro = "".join(f'<p class="note">{escaped(text)}</p>' for text in report.about(results))
     return ('<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">'
             '<meta name="viewport" content="width=device-width, initial-scale=1">'
-            f"<title>Stook benchmarks: {escaped(name)}</title><style>{STYLE}</style></head><body>"
+            f"<title>Stook beside other allocators</title><style>{STYLE}</style></head><body>"
             f"<h1>Stook beside other allocators</h1>{intro}<nav>{links}</nav>\n" +
             "\n".join(page.parts) + "\n</body></html>\n")

@@ -1,32 +1,45 @@
 """
-bench/pages/report.py - results as Markdown: docs/BENCHMARKS.md, and README's table
+bench/pages/report.py - results as Markdown: docs/BENCHMARKS.md, bench/TARGETS.md, README's table
 
-Purpose: turns result files of `stook bench` into one page. What the page says is in these files, so
-it is never written by hand.
-Place: `stook bench --report OUT.md FILE.json ...`. The results that docs/BENCHMARKS.md is made of
-are in docs/figures. The test tools/benchmarks compares the page with them. page.py writes HTML from
-the same parts.
+Purpose: what these pages say is in the result file of one run, so it is never written by hand.
+Place: `stook bench --report OUT.md FILE.json`. The run that docs/BENCHMARKS.md is made of is
+docs/figures/run.json. The test tools/benchmarks compares the pages with it. page.py writes HTML
+from the same parts.
 """
 
 import textwrap
 
-import promises
+import evidence
 import published
-import scale
-import suites
-import tables
+import targets
 import workloads
-from text import measurement_rows, number, verdict_rows
 
 HEAD = """# Benchmarks
 
-This page is written by `stook bench` from the results in `docs/figures`; do not edit it. What the
-experiments are, and how they are measured, is in `bench/README.md`. What was measured at other
-times is in [PERFORMANCE.md](PERFORMANCE.md).
-
-    stook bench --report docs/BENCHMARKS.md docs/figures
+`stook bench` writes this page from one run, `docs/figures/run.json`; do not edit it. The page with
+plots, and with every row of the run, is `stook bench --report page.html docs/figures/run.json`.
 """
-FIGURES_HEAD = "| 64-byte objects | Stook | best peer | ratio | experiment |"
+TARGETS_HEAD = """# Targets of the developers
+
+`stook bench --report bench/TARGETS.md docs/figures/run.json` writes this page. Targets are aims:
+what was measured beside other allocators is in [BENCHMARKS.md](../docs/BENCHMARKS.md).
+"""
+FIGURES_HEAD = "| | Stook | best peer | ratio (95 %) | measured by |"
+HOW = """\
+Rows of single calls: all contenders run at the same time and take turns of two milliseconds of
+processor time. A calibration loop runs before and behind each; where the two differ by more than
+3 %, the slice is left out. Times are by the speed that the loops show. Twelve slices of each
+contender, in processes started anew, are a block; its figure is the lower quartile. Blocks go on
+until the interval of the ratio is narrower than 3 %, or there are thirty.
+
+Programs and other rows: whole runs, one of each contender in turn, forth and back; the first run
+counts, none is repeated for a better one. Time is user and system time of the program and its
+children; memory is the most that one of its processes had resident, as the kernel counts it.
+
+A ratio is what Stook takes by what the peer takes: the median of the ratios of blocks or of
+neighbouring runs, with the interval that encloses the median with 95 % (order statistics, which
+assume nothing about the noise). Below 1, Stook takes less. Ahead and behind need six pairs and an
+interval without 1; all else is level. The best peer is another one in each row, by its median."""
 
 
 class NoPlace(Exception):
@@ -40,11 +53,10 @@ class Page:
         self.lines = []
 
     def say(self, text=""):
-        self.lines.append(text.strip())
-        self.lines.append("")
+        self.lines += textwrap.wrap(text.strip(), 100) + [""]
 
     def heading(self, level, text):
-        self.say("#" * level + " " + text)
+        self.lines += ["#" * level + " " + text, ""]
 
     def table(self, rows, columns):
         def line(cells):
@@ -72,143 +84,104 @@ def about(results):
     short = ", a short run: it shows that everything works" if results["quick"] else \
         ", with short programs" if results.get("short") else ""
     yield (f"{m['date'][:10]}, {m['processor']}, {m['cpus']} CPUs, Linux {m['kernel']}, "
-           f"{m['libc']}, {how + ', ' if how else ''}commit {m['commit']}, load {m['load']:.2f} "
-           f"before{after(m, ' and {:.2f} after')}; at most {results['pairs']} interleaved rounds"
-           f"{short}.")
+           f"{m['libc']}, {how + ', ' if how else ''}commit {m['commit']}; {results['pairs']} "
+           f"interleaved runs at most{short}.")
     if max(m["load"], m.get("load_after", 0)) > 0.5:
-        yield "Other programs ran meanwhile: times are noisy, and verdicts may change."
+        yield (f"Other programs ran meanwhile: the load was {m['load']:.1f} "
+               f"before{after(m, ' and {:.1f} after')}. Intervals are wider for that.")
+    if results.get("peers"):
+        yield ("Peers: " + ", ".join(f"{name} {version}".strip()
+                                     for name, version in results["peers"].items()) +
+               ". Each is a version that a registry of packages has; newer releases of some exist.")
 
 
-def write_wins(page, results):
+def write_sum(page, results):
     found = workloads.all_of(results)
+    page.heading(2, "Wins and losses")
     if not found:
+        page.say("No workload was measured on Stook and a peer.")
         return
-    page.heading(3, "Wins and losses")
-    page.say(workloads.sentence(found, "time", "Time"))
-    page.say(workloads.sentence(found, "memory", "Memory"))
-    page.say("A ratio is what Stook takes by what the best peer takes, of neighbouring runs; "
-             "where more is better, it is turned over: below 1, Stook is ahead. A difference needs "
-             "six pairs and an interval without 1. " +
-             workloads.WHAT_A_RATIO_IS)
-    page.table(workloads.rows(found), len(workloads.HEAD))
+    some = evidence.shown(found)
+    page.say("Geometric means of the ratios of this page's rows, beside each peer alone; below 1, "
+             "Stook takes less.")
+    table = evidence.single_peers(results)
+    page.table(table, len(table[0]))
+    page.say("And beside the best peer of each row, which is another one in each:")
+    for which, name in (("time", "Time"), ("memory", "Memory")):
+        page.say(workloads.sentence(some, which, f"{name}, rows of this page"))
+        page.say(workloads.sentence(found, which, f"{name}, all rows of the run"))
+    for which, name in (("time", "Time"), ("memory", "Memory")):
+        for says, what in ((workloads.BEHIND, "Losses"), (workloads.AHEAD, "Wins")):
+            if words := evidence.named(some, which, says):
+                page.say(f"**{what}, {which}.** {words}.")
+    if names := evidence.wide(some):
+        page.say(f"**Known badly** (an interval of more than {100 * evidence.WIDE:.0f} % of the "
+                 "ratio): " + "; ".join(names) + ".")
+
+
+def write_rows(page, title, text, some):
+    if some:
+        page.heading(2, title)
+        page.say(text)
+        page.table(evidence.rows(some), len(evidence.HEAD))
 
 
 def write_published(page, results):
     rows = published.judge(results["results"])
     if not rows:
         return
-    page.heading(3, "Published tables, cell by cell")
-    page.say("The kernel work's figures, ours, and one word: reached, if the worse end of the "
-             "interval reaches what was published; unclear, if only the median does; missed. "
-             f"Here: {published.counted(rows)}.")
-    page.table(published.table_rows(rows), len(published.HEAD))
+    page.heading(2, "The kernel's published tables, cell by cell")
+    page.say("What sheaves gained in the kernel, and here against its front end before them, made "
+             "anew from its description (`bench/README.md`). Reached: the worse end of the "
+             f"interval reaches what was published. {published.counted(rows)}.")
+    page.table(published.compact(rows), len(published.COMPACT))
 
 
-def write_experiments(page, results):
-    for name, table in results["results"].items():
-        page.heading(3, name)
-        if name in suites.ALL:
-            page.say(" ".join(suites.ALL[name].__doc__.split()))
-        if name in tables.PRINTED:
-            tables.PRINTED[name](table, page.say, page.table)
-        elif table and name not in workloads.PRINTED:
-            rows = measurement_rows(table, suites.experiments.SHOWN.get(name))
-            page.table(rows, len(rows[0]))
-
-
-def write_run(page, name, results):
-    page.heading(2, name.replace("-", " ").capitalize())
+def markdown(results):
+    """docs/BENCHMARKS.md."""
+    page, found = Page(), workloads.all_of(results)
+    page.lines += HEAD.splitlines() + [""]
     for text in about(results):
         page.say(text)
-    if results.get("command"):
-        page.lines += ["    " + results["command"].replace(" --peers", " \\\n        --peers"), ""]
-    for left, why in results["left_out"].items():
-        page.say(f"Left out: {left}: {why}")
-    write_wins(page, results)
-    if len(rows := scale.growth_rows(results)) > 1:
-        page.heading(3, "Growth")
-        page.say("How costs grow: the exponent b of the curve step^b that fits best. 0 is flat, 1 "
-                 "grows as the step does.")
-        page.table(rows, 7)
-    if results["figures"]:
-        page.heading(3, "Figures")
-        page.say("Ratios are medians of those of neighbouring runs. A figure passes if the worse "
-                 "end of its interval passes.")
-        page.table(verdict_rows(results["figures"]), 10)
+    page.lines += ["    " + line for line in
+                   textwrap.wrap(results.get("command", ""), 96, break_on_hyphens=False)] + [""]
+    write_sum(page, results)
+    write_rows(page, "Programs", "Whole programs of the distribution, with the library preloaded.",
+               evidence.of(found, "programs"))
+    write_rows(page, "Workloads", "Calls and patterns of calls.", evidence.chosen(found))
+    write_rows(page, "Allocation mixes of a fleet", "Published mixes of six programs of a large "
+               "fleet, at a steady heap; memory is the peak by what is asked for.",
+               evidence.of(found, "fleet_mixes"))
     write_published(page, results)
-    write_experiments(page, results)
-
-
-def markdown(runs):
-    """The page of [(name, results)], oldest first."""
-    page = Page()
-    page.lines += HEAD.splitlines() + [""]
-    page.heading(2, "Where Stook must be")
-    page.say(promises.sentence(runs))
-    page.say(promises.EXPLAINED)
-    page.table(promises.rows(runs), len(promises.HEAD))
-    for name, results in reversed(runs):
-        write_run(page, name, results)
+    page.heading(2, "How it was measured")
+    page.lines += HOW.splitlines() + [""]
+    if results["left_out"]:
+        page.say("Left out: " + "; ".join(f"{left}: {why}" for left, why
+                                          in results["left_out"].items()) + ".")
     return page.text()
 
 
-# README's rows: text, rule, cell. Without a rule, the workload of that experiment and cell.
-BEFORE_SHEAVES = workloads.Rule("table11", r"(\S+)", ours="sheaves", unit="cycles",
-                                rivals=lambda name: name == "none-cas")
-README_ROWS = [
-    ("object cache, inlined", "object_pair", "pair"),
-    ("malloc and free, preloaded", "malloc_pair", "pair/64"),
-    ("the same, sizes mixed", "malloc_pair", "pair_mix"),
-    ("64 MiB alive, replaced at random", "malloc_pair", "live_64MiB"),
-    ("freed by another thread, objects a us", "prodcons", "64"),
-    ("freed by RCU, on the thread that frees", "rcu", "free"),
-    ("lookup among 100,000 ranges", "maple_map", "100,000 ranges"),
-    ("1,000,000 pairs, SLUB before sheaves, cycles", "table11", "1"),
-]
+def target_page(results):
+    """bench/TARGETS.md."""
+    page = Page()
+    page.lines += TARGETS_HEAD.splitlines() + [""]
+    for text in (*about(results), targets.sentence(results), targets.EXPLAINED):
+        page.say(text)
+    page.table(targets.rows(results), len(targets.HEAD))
+    return page.text()
 
 
-def newest_side(runs, experiment, cell):
-    """(results, Side) of the newest results that have this workload's time, or None."""
-    for _, results in reversed(runs):
-        found = list(workloads.of_rule(BEFORE_SHEAVES, results["results"].get(experiment, {}))) \
-            if experiment == BEFORE_SHEAVES.experiment else workloads.all_of(results)
-        for w in found:
-            if (w.experiment, w.cell) == (experiment, cell) and w.time:
-                return results, w.time
-    return None
+def figures(results):
+    """The table of README."""
+    return [FIGURES_HEAD, "|---|---|---|---|---|",
+            *("| " + " | ".join(row) + " |" for row in evidence.readme_rows(results))]
 
 
-def readme_place(results):
-    """Where and how README's rows were measured."""
-    m = results["machine"]
-    text = (f"{m['processor']}, {m['cpus']} CPUs, Linux {m['kernel'].split('-')[0]}, load "
-            f"{m['load']:.1f}{after(m, ' to {:.1f}')}; ns of processor time, ratios with 95 % "
-            "intervals. `stook bench --only EXPERIMENT` repeats a row.")
-    return [*textwrap.wrap(text, 100), ""]
-
-
-def readme_rows(runs):
-    """The table of README, from the newest results that have each row."""
-    lines, place = [FIGURES_HEAD, "|---|---|---|---|---|"], []
-    for text, experiment, cell in README_ROWS:
-        if found := newest_side(runs, experiment, cell):
-            results, s = found
-            place = place or readme_place(results)
-            low, high = s.cost_bounds()
-            lines.append(f"| {text} | {number(s.ours['median'])} | "
-                         f"{s.rival}: {number(s.theirs['median'])} | {s.cost():.2f} "
-                         f"({low:.2f} to {high:.2f}) | `{experiment}` |")
-    return place, lines
-
-
-def readme(old, runs):
-    """README with its table of figures replaced, and the paragraph before it."""
+def readme(old, results):
+    """README with its table of figures replaced."""
     lines = old.splitlines()
     if FIGURES_HEAD not in lines:
         raise NoPlace("it has no table that begins with " + FIGURES_HEAD)
     first = lines.index(FIGURES_HEAD)
     last = next((i for i in range(first, len(lines)) if not lines[i].startswith("|")), len(lines))
-    place, table = readme_rows(runs)
-    above = next((i + 1 for i in range(first - 1, -1, -1) if lines[i].startswith("#")), first)
-    before = lines[:above] + [""] + place if place else lines[:first]
-    return "\n".join(before + table + lines[last:]) + "\n"
+    return "\n".join(lines[:first] + figures(results) + lines[last:]) + "\n"

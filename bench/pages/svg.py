@@ -1,9 +1,8 @@
 """
 bench/pages/svg.py - plots as SVG
 
-Purpose: three plots for the page of results: a ratio with its interval, a strip for each workload;
-its ratios over sessions, small enough for a row of a table; and lines over a step (threads, caches,
-slots), both axes logarithmic where that is asked.
+Purpose: two plots for the page of results: a ratio with its interval, a strip for each workload;
+and lines over a step (threads, caches, slots), both axes logarithmic where that is asked.
 Place: page.py puts them into HTML. Colours are classes (`ours`, `peer0` ...): the page's style
 sheet has them for light and for dark.
 """
@@ -74,23 +73,6 @@ def mark(median, kind):
         return f'<circle cx="{share(median)}" cy="10" r="4.5" class="{kind}"/>'
     x, words = (98, "»") if median > MOST else (2, "«")
     return f'<text x="{x}%" y="15" text-anchor="middle" class="beyond {kind}">{words}</text>'
-
-
-def spark(title, costs):
-    """A small line of ratios over sessions, on a logarithmic axis; None: not measured."""
-    known = [math.log(min(max(c, LEAST), MOST)) for c in costs if c]
-    low, high = min(known + [0]), max(known + [0])
-
-    def y(value):
-        return 12 if low == high else 21 - 18 * (value - low) / (high - low)
-
-    step = 112 / max(len(costs) - 1, 1)
-    at = [(4 + n * step, y(math.log(min(max(c, LEAST), MOST)))) for n, c in enumerate(costs) if c]
-    return (f'<svg class="spark" viewBox="0 0 120 24" role="img" aria-label="{escaped(title)}">'
-            f"<title>{escaped(title)}</title>" + line(0, y(0), 120, y(0), "grid") +
-            '<polyline points="' + " ".join(f"{a:.1f},{b:.1f}" for a, b in at) +
-            '" class="line peer3"/>' +
-            f'<circle cx="{at[-1][0]:.1f}" cy="{at[-1][1]:.1f}" r="3" class="peer3"/></svg>')
 
 
 class Axis:

@@ -11,8 +11,8 @@ import re
 import textwrap
 
 from contenders import OURS
-from interval import (LESS, MORE, NO_DIFFERENCE, beside, best_of, geometric_mean, measured_rates,
-                      standing)
+from interval import (LESS, MORE, NO_DIFFERENCE, PAIRS_ENOUGH, beside, best_of, geometric_mean,
+                      measured_rates, standing)
 from text import interval_text, number
 
 AHEAD, BEHIND = "ahead", "behind"
@@ -39,15 +39,18 @@ def begins(*prefixes):
 
 
 RULES = [
-    Rule("object_pair", r"(pair|batch/\d+)", "{cell} resident_KiB", ours="inline",
+    Rule("object_pair", r"(pair|batch/\d+)", ours="inline",
          rivals=begins("static-", "preloaded-"), what="inlined, against malloc"),
     Rule("object_pair", r"(pair|batch/\d+)", ours="inline", what="inlined, against pools",
          rivals=lambda name: name in ("pool-dpdk", "pool-boost")),     # safe in several threads
-    Rule("malloc_pair", r"([\w/]+)", "{cell} held_KiB"),
+    Rule("malloc_pair", r"((?!live)[\w/]+)"),
+    Rule("malloc_pair", r"(live_64MiB)", "{cell} held_KiB"),
     Rule("malloc_calls", r"([\w/]+)"),
-    Rule("least_pair", r"(pair|batch)_ns"),
-    Rule("mixtures", r"(.+)_cycles", unit="cycles"),
-    Rule("rcu", r"(free)", ours="free_rcu", rivals=begins("call_rcu")),
+    Rule("mixtures", r"(\w+)"),
+    Rule("rcu", r"(free)", ours="free_rcu", rivals=lambda name: name == "call_rcu",
+         what="against a call_rcu for each object"),
+    Rule("rcu", r"(free)", ours="free_rcu", rivals=lambda name: name == "call_rcu_array",
+         what="against arrays handed to call_rcu"),
     Rule("prodcons", r"(.+) objects_per_cpu_us", "{cell} resident_KiB", unit="objects/us",
          higher=True),
     Rule("realloc", r"(seconds)", "peak_KiB", unit="s"),
@@ -68,9 +71,12 @@ RULES = [
     Rule("maple_map", r"(.+) lookup_ns", "{cell} bytes", ours="maple-external",
          memory_unit="bytes an entry", rivals=begins("std", "btree", "rangemap"), what="lookup"),
     Rule("programs", r"(.+) cpu_s", "{cell} peak_KiB", unit="s"),
+    Rule("fleet_mixes", r"(.+) ns_per_op", "{cell} peak_share",
+         memory_unit="by what is asked for"),
 ]
 # Experiments that run.py prints as standings, not as a row for each contender.
-PRINTED = ("malloc_calls", "pattern_rows", "oversubscribed", "heap_size", "programs")
+PRINTED = ("malloc_calls", "pattern_rows", "oversubscribed", "heap_size", "programs",
+           "fleet_mixes")
 
 
 class Side:

@@ -2,7 +2,7 @@
 """
 bench/peers/build.py - fetch and build the allocators Stook is compared with
 
-Purpose: the newest releases of other allocators come from crates.io, where packages carry their
+Purpose: releases of other allocators come from crates.io, where packages carry their
 sources. Each is built in the build folder, by cargo as its package says, or, where the package
 leaves out what a preload needs, by the C compiler from the package's sources. The archive is then
 linked twice: whole into lib/NAME.so, to be preloaded, and into bin/pair-NAME, object_pair.cc with
@@ -32,7 +32,6 @@ TCMALLOC_NAMES = {"malloc": "Malloc", "free": "Free", "calloc": "Calloc", "reall
                   "memalign": "Memalign", "aligned_alloc": "AlignedAlloc",
                   "posix_memalign": "PosixMemalign", "valloc": "Valloc", "pvalloc": "Pvalloc",
                   "malloc_usable_size": "MallocSize"}
-
 
 
 class Compiled:
@@ -160,7 +159,7 @@ def build(name, into):
     to."""
     preload, pair = into / "lib" / f"{name}.so", into / "bin" / f"pair-{name}"
     recipe = max(p.stat().st_mtime for p in (HERE / name / "Cargo.toml", HERE / "build.py"))
-    sources = [PAIR, PAIR.with_name("contender.h"), HERE.parent / "harness" / "harness.h"]
+    sources = [PAIR, PAIR.with_name("contender.h"), *(HERE.parent / "harness").glob("*.h")]
     fresh = preload.exists() and preload.stat().st_mtime > recipe
     if fresh and pair.exists() and pair.stat().st_mtime > max(p.stat().st_mtime for p in sources):
         return False
@@ -182,7 +181,7 @@ def build(name, into):
          *as_libc, "-pthread", "-ldl"], log)
     run(["g++", "-std=gnu++17", "-O2", "-g", "-fno-builtin-malloc", "-fno-builtin-free",
          "-D" + macro, PAIR,
-         archive, "-o", pair, "-lbenchmark", "-pthread", "-ldl"], log)
+         archive, "-o", pair, "-pthread", "-ldl"], log)
     return True
 
 

@@ -14,7 +14,7 @@ them. tables*.py have the tables in the kernel's layout.
 | missed | the median does not |
 """
 
-import experiments
+import between_threads
 import tables
 import tables_aspace
 from contenders import OURS, PLAIN
@@ -192,7 +192,7 @@ def rows_rcu():
 def rows_malloc():
     """will-it-scale's two for malloc. No table of the kernel's has them: beside the C library's."""
     for experiment in ("malloc1", "malloc2"):
-        for cell in experiments.TASKS:
+        for cell in between_threads.TASKS:
             yield Row("will-it-scale", f"{experiment}, {cell}: pairs a second and task",
                       "not published; asked: no loss", experiment, "rise",
                       (OURS, f"{cell} pairs"), (PLAIN, f"{cell} pairs"), 0)
@@ -201,8 +201,8 @@ def rows_malloc():
 def rows_one_side():
     """An allocator that refused refills to callers which may not block lost most of its speed
     where one side allocates and the other frees."""
-    for cell in experiments.ONE_SIDE_CELLS:
-        for how in list(experiments.ONE_SIDE)[1:]:
+    for cell in between_threads.ONE_SIDE_CELLS:
+        for how in list(between_threads.ONE_SIDE)[1:]:
             for side in ("alloc_ns", "free_ns"):
                 yield Row("ublk", f"{cell}, {how}: {side} against calls that may wait",
                           "-64 % operations; asked: within 5 %", "one_side", "times",
@@ -238,3 +238,27 @@ def table_rows(rows):
         [row["table"], row["row"], row["published"], row["rival"] or "", number(row["theirs"]),
          number(row["ours"]), f"{number(row['measured'])} {row['unit']}".strip(),
          interval_text(row, number), row["verdict"]] for row in rows]
+
+
+# What a line of the page has: both forms of Stook's of one published cell stand in it.
+COMPACT = ["table", "cell", "published", "measured here (95 %)"]
+FORMS = (", capacity 32", ", grown", ", sheaves-32", ", sheaves")
+OF_THE_KERNEL = ("1.1", "1.2", "1.3", "1.4", "1.5", "1.6")
+
+
+def compact(rows):
+    """A line for each cell of the kernel's tables. The lines of a cell whose published figure is
+    another, with the same measurement, are left to table_rows()."""
+    lines = {}
+    for row in rows:
+        if row["table"] not in OF_THE_KERNEL or row["row"].endswith("general iterator"):
+            continue
+        text, form = row["row"], ""
+        for each in FORMS:
+            if each in text and not form:
+                text, form = text.replace(each, ""), each[2:] + ": "
+        interval = interval_text(row, number)
+        words = (f"{form}{number(row['measured'])} {row['unit']}".strip() +
+                 (f" ({interval})" if row["rival"] else "") + f" {row['verdict']}")
+        lines.setdefault((row["table"], text, row["published"]), []).append(words)
+    return [COMPACT] + [[*key, "; ".join(words)] for key, words in lines.items()]

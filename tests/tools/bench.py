@@ -5,6 +5,7 @@ shares of time, other builds beside this one, what a run says and writes. Nothin
 bench_page.py has what is told of the results.
 """
 
+import errno
 import io
 import itertools
 import json
@@ -28,15 +29,16 @@ from bench_samples import BENCH, session                    # noqa: E402
 import build as peer_build                                  # noqa: E402
 import contenders                                           # noqa: E402
 import engine                                               # noqa: E402
-import experiments                                          # noqa: E402
-import figures                                              # noqa: E402
+import held_memory                                          # noqa: E402
 import interval                                             # noqa: E402
 import kernel_tables                                        # noqa: E402
 import machine                                              # noqa: E402
 import page                                                 # noqa: E402
 import run                                                  # noqa: E402
+import setting as settings                                  # noqa: E402
 import suites                                               # noqa: E402
 import tables                                               # noqa: E402
+import targets                                              # noqa: E402
 import workloads                                            # noqa: E402
 
 
@@ -90,7 +92,7 @@ class Statistics(unittest.TestCase):
                                  (n, less))
 
     def test_a_figure_of_few_pairs_is_unclear(self):
-        line = figures.Line("x", "e", "m", 1.0, 0.5, figures.others)
+        line = targets.Line("x", "e", "m", 1.0, 0.5, targets.others)
         for n, verdict in ((5, "unclear"), (6, "pass")):
             judged = line.judge({"e": {"stook": {"m": [1] * n}, "glibc": {"m": [3] * n}}})
             self.assertEqual((judged["verdict"], judged["goal_verdict"]), (verdict, verdict))
@@ -187,7 +189,7 @@ class Engine(unittest.TestCase):
                 engine.run(["true"], plain)
             process = subprocess.Popen(["sleep", "600"], stdout=subprocess.PIPE)
             with self.assertRaises(engine.Failed):
-                experiments.answer_of(process)
+                held_memory.answer_of(process)
             self.assertEqual(process.returncode, -signal.SIGKILL)
         finally:
             engine.end_all_at(None)
@@ -203,9 +205,9 @@ class Engine(unittest.TestCase):
         self.assertLess(suites.QUICK_SECONDS, 120)
 
     def test_cells_stop_when_time_is_over(self):
-        setting = experiments.Setting(None, None, 2, True, None, {}, lambda text: None)
+        setting = settings.Setting(None, None, 2, True, None, {}, lambda text: None)
         setting.doing, setting.end = "1 of 1, experiment", 0
-        table = experiments.cells(setting, self.contenders()[:1], 2,
+        table = settings.cells(setting, self.contenders()[:1], 2,
                                   {"x": lambda c: {"m": 1}, "y": lambda c: {"m": 1}})
         self.assertEqual(table, {"a": {"x m": [1]}})
         self.assertEqual(setting.left_out, {"experiment y": "no time was left"})
@@ -222,7 +224,7 @@ class AccountedColumns(unittest.TestCase):
             return {"1": 7}
 
         said = []
-        setting = experiments.Setting(pathlib.Path("build"), None, 2, True, None, {}, said.append)
+        setting = settings.Setting(pathlib.Path("build"), None, 2, True, None, {}, said.append)
         with unittest.mock.patch.object(kernel_tables, "macro", macro):
             return kernel_tables.table11(setting), said, setting.left_out
 
@@ -253,9 +255,9 @@ class OtherBuilds(unittest.TestCase):
         self.assertEqual(found["stook-before"].library, self.folder / "libstook-malloc.so")
 
     def test_linked_programs_get_their_libraries(self):
-        setting = experiments.Setting(None, None, 1, True, None, {}, print)
+        setting = settings.Setting(None, None, 1, True, None, {}, print)
         setting.builds = {"before": self.folder}
-        ours, before = experiments.linked(setting, "cache")
+        ours, before = settings.linked(setting, "cache")
         self.assertEqual((ours.name, before.name), ("stook-cache", "stook-before-cache"))
         self.assertNotIn("LD_PRELOAD", ours.environment())
         self.assertEqual(before.environment()["LD_PRELOAD"].split(),
@@ -264,7 +266,7 @@ class OtherBuilds(unittest.TestCase):
 
     def test_they_are_no_rivals(self):
         table = {"stook": {"m": [2] * 8}, "stook-before": {"m": [1] * 8}, "glibc": {"m": [4] * 8}}
-        line = figures.Line("x", "e", "m", 1.0, 0.5, figures.others)
+        line = targets.Line("x", "e", "m", 1.0, 0.5, targets.others)
         self.assertEqual(line.judge({"e": table})["rival"], "glibc")
         side = workloads.side_of(table, workloads.Rule("e", "(m)"), "m", "ns")
         self.assertEqual(side.rival, "glibc")
@@ -309,11 +311,43 @@ class Suites(unittest.TestCase):
                 suites.chosen(*wrong, False)
 
     def test_each_experiment_is_kept(self):
-        setting, kept = experiments.Setting(None, None, 1, True, None, {}, lambda text: None), []
+        setting, kept = settings.Setting(None, None, 1, True, None, {}, lambda text: None), []
         with unittest.mock.patch.object(run, "measure_one", lambda setting, name: {name: 1}), \
                 unittest.mock.patch.object(run, "say"):
             run.measure(setting, ["rcu", "table12"], None, lambda so_far: kept.append([*so_far]))
-        self.assertEqual(kept, [["rcu"], ["rcu", "table12"]])
+            run.measure(setting, ["rcu", "table12", "bulk"], None,
+                        lambda so_far: kept.append([*so_far]), ({"rcu": 1, "table12": 1}, {}))
+        self.assertEqual(kept, [["rcu"], ["rcu", "table12"], ["rcu", "table12", "bulk"]])
+
+    def test_cells_of_an_interrupted_run_are_not_measured_again(self):
+        setting, kept, ran = settings.Setting(None, None, 2, True, None, {}, print), [], []
+        setting.begun = {"a": {"x m": [1, 1]}}
+        setting.keep = lambda table: kept.append(dict(table["a"]))
+        jobs = {cell: lambda c, cell=cell: ran.append(cell) or {"m": 2} for cell in "xy"}
+        table = settings.cells(setting, [contenders.Contender("a")], 2, jobs)
+        self.assertEqual((ran, table), (["y", "y"], {"a": {"x m": [1, 1], "y m": [2, 2]}}))
+        self.assertEqual(kept, [table["a"]])
+
+    def test_a_peer_that_does_not_build_is_left_out_by_a_line(self):
+        with tempfile.TemporaryDirectory() as folder:
+            cargo, said = pathlib.Path(folder) / "cargo", []
+            cargo.write_text("#!/bin/sh\nexit 1\n")
+            cargo.chmod(0o755)
+            with unittest.mock.patch.dict(os.environ, PATH=f"{folder}:{os.environ['PATH']}"):
+                left = peer_build.build_all(["mimalloc3"], pathlib.Path(folder) / "peers",
+                                            said.append)
+        self.assertRegex(left["mimalloc3"], r"^`cargo` failed, see .*/log/mimalloc3.txt$")
+        self.assertEqual(len(said), 2)
+        self.assertIn("mimalloc3 is left out: `cargo` failed", said[1])
+
+    def test_an_experiment_without_room_is_left_out(self):
+        setting = settings.Setting(None, None, 1, True, None, {}, lambda text: None)
+        full = OSError(errno.ENOSPC, "No space left on device")
+        failing = unittest.mock.Mock(side_effect=full, __doc__="doc")
+        with unittest.mock.patch.dict(suites.ALL, rcu=failing), \
+                unittest.mock.patch.object(run, "say"):
+            self.assertIsNone(run.measure_one(setting, "rcu"))
+        self.assertEqual(setting.left_out, {"rcu": "No space left on device"})
 
     def test_peers_have_recipes(self):
         for name in peer_build.PEERS:
@@ -343,6 +377,8 @@ class Command(unittest.TestCase):
                           ["--compare", folder / "other.json", folder / "good.json"],
                           ["--compare", folder / "newer.json", folder / "good.json"],
                           ["--compare", "a", "b", "c"], ["--report", folder / "x.html"],
+                          ["--resume", folder / "good.json"], ["--resume", folder / "none.json"],
+                          ["--programs", "x"],
                           ["--report", folder / "x.pdf", folder / "good.json"],
                           ["--report", folder / "no" / "x.html", folder / "good.json"],
                           ["--build", folder / "none"], ["--walk"],
@@ -374,13 +410,7 @@ class Command(unittest.TestCase):
             for name in ("page.html", "page.md"):
                 done = self.bench("--report", folder / name, folder / "one.json")
                 self.assertEqual((done.returncode, done.stderr), (0, ""))
-                self.assertIn("pattern_rows lifo/1", (folder / name).read_text())
-            (folder / "empty").mkdir()
-            of_folder = self.bench("--report", folder / "page.html", folder)
-            self.assertEqual((of_folder.returncode, of_folder.stderr), (0, ""))
-            none = self.bench("--report", folder / "page.html", folder / "empty")
-            self.assertEqual((none.returncode, none.stderr),
-                             (2, f"stook bench: {folder / 'empty'}: no result files there\n"))
+                self.assertIn("one thread allocates, another frees", (folder / name).read_text())
 
     def test_two_files_are_compared(self):
         with tempfile.TemporaryDirectory() as folder:
@@ -391,6 +421,52 @@ class Command(unittest.TestCase):
             self.assertEqual((done.returncode, done.stderr), (0, ""))
             self.assertIn("+50.0 %", done.stdout)
             self.assertIn("changed beyond noise", done.stdout)
+
+    def begun(self, folder):
+        """A build folder with one program, which never answers, and a run that waits for it."""
+        (folder / "bench").mkdir()
+        program = folder / "bench" / "parked"
+        program.write_text("#!/bin/sh\nexec sleep 600\n")
+        program.chmod(0o755)
+        out = folder / "x.json"
+        return out, subprocess.Popen(
+            [sys.executable, "-B", BENCH / "run.py", "--build", folder, "--no-build", "--only",
+             "parked", "--peers", "none", "--pairs", "2", "--out", out], start_new_session=True,
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+    def test_an_interrupted_run_is_resumed(self):
+        with tempfile.TemporaryDirectory() as folder:
+            folder = pathlib.Path(folder)
+            out, process = self.begun(folder)
+            while "256 parked threads" not in process.stdout.readline():
+                pass
+            os.killpg(process.pid, signal.SIGINT)
+            _, said = process.communicate(timeout=60)
+            self.assertEqual((process.returncode, said),
+                             (130, "\nstook bench: interrupted; what was measured is kept: "
+                                   f"stook bench --resume {out}\n"))
+            (folder / "bench" / "parked").write_text(
+                "#!/bin/sh\necho '{\"per_thread_KiB\": 7}'\n")
+            done = self.bench("--resume", out)
+            self.assertEqual((done.returncode, done.stderr), (0, ""))
+            results = json.loads(out.read_text())
+            self.assertEqual(results["results"]["parked"]["glibc"]["per_thread_KiB"], [7, 7])
+            self.assertNotIn("unfinished", results)
+
+    def test_a_full_disk_keeps_what_was_measured(self):
+        with tempfile.TemporaryDirectory() as folder:
+            out = pathlib.Path(folder) / "x.json"
+            out.write_text(json.dumps({**session(), "unfinished": {"arguments": [], "begun": {}}}))
+            was = out.read_text()
+            (pathlib.Path(folder) / "x.json.part").symlink_to("/dev/full")
+            parser = run.parser_of()
+            with unittest.mock.patch("sys.stderr", io.StringIO()) as told, \
+                    self.assertRaises(SystemExit) as ended:
+                run.write(parser, out, session())
+            self.assertEqual((ended.exception.code, out.read_text()), (2, was))
+            self.assertEqual(told.getvalue(),
+                             f"stook bench: {out}: No space left on device; what was measured "
+                             f"before is kept: stook bench --resume {out}\n")
 
     def test_the_machine_is_told(self):
         about = machine.machine(pathlib.Path(os.environ["STOOK_BUILD"]))

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """
-Proves what `stook bench` tells of measurements: workloads and promises of known samples, what
+Proves what `stook bench` tells of measurements: workloads and targets of known samples, what
 --compare calls a change, and that a page parses, loads nothing and has every workload. Nothing is
 measured here.
 """
@@ -16,16 +16,16 @@ sys.dont_write_bytecode = True
 from bench_samples import session, times                    # noqa: E402
 
 import compare                                              # noqa: E402
-import figures                                              # noqa: E402
+import evidence                                             # noqa: E402
 import interval                                             # noqa: E402
 import page                                                 # noqa: E402
-import promises                                             # noqa: E402
 import published                                            # noqa: E402
 import report                                               # noqa: E402
 import scale                                                # noqa: E402
 import suites                                               # noqa: E402
 import tables                                               # noqa: E402
 import tables_memory                                        # noqa: E402
+import targets                                              # noqa: E402
 import workloads                                            # noqa: E402
 from text import interval_text, measurement_rows            # noqa: E402
 
@@ -49,8 +49,8 @@ class Workloads(unittest.TestCase):
         rates[0] = rates[1] = 0
         found = {w.name(): w for w in workloads.all_of(results)}["prodcons 64"].time
         self.assertEqual(found.ratio["n"], 4)
-        self.assertNotIn("inf |", report.markdown([("one", results)]))
-        self.assertIn("prodcons 64", page.html([("one", results), ("two", results)]))
+        self.assertNotIn("inf |", report.markdown(results))
+        self.assertIn("prodcons 64", page.html(results))
 
     def test_few_rounds_say_nothing(self):
         self.assertEqual({w.time.says for w in workloads.all_of(session(n=5))},
@@ -78,19 +78,18 @@ class Workloads(unittest.TestCase):
     def test_standings_name_their_units(self):
         for name in workloads.PRINTED:
             said, rules = [], [r for r in workloads.RULES if r.experiment == name]
-            metrics = {"ns": "x/1 ns", "s": "x cpu_s"} if rules[0].memory else {"ns": "x"}
-            cell = metrics[rules[0].unit]
-            table = {c: {cell: times(1), cell.split()[0] + " peak_KiB": times(2)}
-                     for c in ("stook", "glibc")}
+            rule = rules[0]
+            time = rule.time.replace("(.+)", "x/1").replace(r"([\w/]+)", "x")
+            memory = (rule.memory or "").format(cell="x/1")
+            table = {c: {time: times(1), memory: times(2)} for c in ("stook", "glibc")}
             workloads.print_standings(name, table, said.append, lambda rows, columns: None)
-            self.assertEqual(said[:1], [f"  time in {rules[0].unit}" +
-                                    (", memory in KiB" if rules[0].memory else "")], name)
+            self.assertEqual(said[:1], [f"  time in {rule.unit}" +
+                                    (f", memory in {rule.memory_unit}" if memory else "")], name)
 
     def test_standings_say_what_the_ratio_is(self):
         said, table = [], {name: {"x/1 ns": times(1)} for name in ("stook", "glibc")}
         workloads.print_standings("pattern_rows", table, said.append, lambda rows, columns: None)
         self.assertIn("median of the ratios of the pairs", said[-1])
-        self.assertIn(workloads.WHAT_A_RATIO_IS, report.markdown([("one", session())]))
 
     def test_descriptions_name_the_unit_that_metrics_do_not(self):
         """Of those printed as a row for each contender: a metric's name ends with its unit."""
@@ -134,7 +133,7 @@ class RoundsLeftOut(unittest.TestCase):
         self.assertEqual(found[1][6:10], ["41,056", "jemalloc: 46,408", "0.88", "1 of 2 runs"])
 
     def test_a_figure_agrees_with_what_stands_beside_it(self):
-        line = figures.Line("x", "programs", "redis cpu_s", 1.0, 0.5, figures.others)
+        line = targets.Line("x", "programs", "redis cpu_s", 1.0, 0.5, targets.others)
         found = line.judge({"programs": self.TABLE})
         self.assertEqual((found["value"], found["rival"], found["rival_value"]),
                          (0.1369, "glibc", 0.1380))
@@ -163,11 +162,11 @@ class RoundsLeftOut(unittest.TestCase):
         self.assertEqual(row[4], "0.50 .. 0.50 (7 of 8 runs)")
 
 
-class Promises(unittest.TestCase):
+class Targets(unittest.TestCase):
     def line(self, results, text):
-        found = [row for row in promises.rows([("x", {"results": results})]) if row[0] == text]
+        found = [row for row in targets.rows({"results": results}) if row[0] == text]
         self.assertEqual(len(found), 1)
-        return dict(zip(("promise", "verdict", "off", "measured", "interval", "least", "goal",
+        return dict(zip(("target", "verdict", "off", "measured", "interval", "least", "goal",
                          "goal_verdict", "count", "worst", "rival"), found[0]))
 
     def test_the_worst_counts(self):
@@ -196,35 +195,28 @@ class Promises(unittest.TestCase):
                          ("2, 2 pass", "pass", "miss"))
 
     def test_what_is_not_measured_says_so(self):
-        rows = promises.rows([("empty", {"results": {}})])
-        self.assertEqual({row[1] for row in rows[1:]}, {promises.NOT_MEASURED})
-        self.assertIn("0 of ", promises.sentence([("empty", {"results": {}})]))
+        rows = targets.rows({"results": {}})
+        self.assertEqual({row[1] for row in rows[1:]}, {targets.NOT_MEASURED})
+        self.assertEqual(targets.measured({"results": {}}), [targets.HEAD])
+        self.assertIn("0 of ", targets.sentence({"results": {}}))
 
-    def test_the_sentence_counts_every_promise(self):
+    def test_the_sentence_counts_every_target(self):
         """Also one that has a goal only, whose verdict is empty."""
         results = {"table12": {"before": {"64 plain": [4] * 6}, "after": {"64 plain": [1] * 6}},
                    "bulk": {"stook-cache": {"warm_alloc/size:64/batch:64": [1] * 6,
                                             "store_alloc/size:64/batch:64": [1] * 6}}}
         for part, goals in (({}, ""), (results, "1 has only a goal")):
-            said = promises.sentence([("x", {"results": part})]).split(".")[0]
+            said = targets.sentence({"results": part}).split(".")[0]
             self.assertIn(goals, said)
             passed, of, *others = map(int, re.findall(r"\b\d+\b", said))
-            self.assertEqual((passed + sum(others), of), (of, len(promises.PROMISES)), said)
-
-    def test_the_newest_results_count(self):
-        def runs(*resident):
-            return [(str(r), {"results": {"parked": {"stook": {"per_thread_KiB": [r] * 6}}}
-                              if r else {"results": {}}}) for r in resident]
-
-        self.assertEqual([row[2:4] for row in promises.rows(runs(30, 10))
-                          if row[0].startswith("resident for each")], [["-44 %", "10.00 KiB"]])
+            self.assertEqual((passed + sum(others), of), (of, len(targets.TARGETS)), said)
 
     def test_off_by_is_worse_above_zero(self):
         verdict = {"at_least": 2.0, "goal": 1.0, "median": 3.0, "higher": False}
-        self.assertEqual(promises.off_by(verdict), "+50 %")
-        self.assertEqual(promises.off_by({**verdict, "higher": True}), "-50 %")
-        self.assertEqual(promises.off_by({**verdict, "at_least": 0}), "")
-        self.assertEqual(promises.off_by({**verdict, "at_least": None}), "+200 %")
+        self.assertEqual(targets.off_by(verdict), "+50 %")
+        self.assertEqual(targets.off_by({**verdict, "higher": True}), "-50 %")
+        self.assertEqual(targets.off_by({**verdict, "at_least": 0}), "")
+        self.assertEqual(targets.off_by({**verdict, "at_least": None}), "+200 %")
 
     def test_the_mean_is_against_the_best_single_peer(self):
         rows = {"stook": (2, 2), "one": (1, 4), "even": (1.9, 1.9), "slow": (9, 9)}
@@ -240,9 +232,9 @@ class Promises(unittest.TestCase):
         self.assertEqual((line["rival"], line["measured"], line["verdict"]),
                          ("one", "1.00 x", "pass"))
 
-    def test_promises_name_experiments(self):
-        for promise in promises.PROMISES:
-            for line in promise.lines if not callable(promise.lines) else ():
+    def test_they_name_experiments(self):
+        for target in targets.TARGETS:
+            for line in target.lines if not callable(target.lines) else ():
                 self.assertIn(line.experiment, suites.ALL)
 
 
@@ -314,8 +306,8 @@ class Parsed(html.parser.HTMLParser):
 
 
 class Page(unittest.TestCase):
-    def parsed(self, runs):
-        text = page.html(runs)
+    def parsed(self, results):
+        text = page.html(results)
         parsed = Parsed()
         parsed.feed(text)
         parsed.close()
@@ -334,7 +326,7 @@ class Page(unittest.TestCase):
         self.assertEqual(page.verdicts_first(without), without)
 
     def test_it_parses_and_loads_nothing(self):
-        text, parsed = self.parsed([("one", session())])
+        text, parsed = self.parsed(session())
         self.assertEqual(parsed.loads, [])
         self.assertNotRegex(text, r"url\(|@import|https?://")
         self.assertIn("prefers-color-scheme: dark", text)
@@ -345,7 +337,7 @@ class Page(unittest.TestCase):
 
     def test_every_workload_is_there(self):
         results = session()
-        _, parsed = self.parsed([("one", results)])
+        _, parsed = self.parsed(results)
         words = "\n".join(parsed.words)
         found = workloads.all_of(results)
         self.assertTrue(found)
@@ -353,8 +345,8 @@ class Page(unittest.TestCase):
             self.assertIn(workload.name(), words)
         for name in results["results"]:
             self.assertIn(name, words)
-        for section in ("Wins and losses", "Where Stook must be", "Published tables", "Growth",
-                        "Figures one by one", "Every workload", "How to measure this again"):
+        for section in ("Wins and losses", "Workloads", "Beside each single peer",
+                        "Published tables", "Growth", "Every workload", "How it was measured"):
             self.assertIn(section, words)
         self.assertIn("there is no cargo", words)
 
@@ -363,7 +355,7 @@ class Page(unittest.TestCase):
         self.assertEqual([row[-1] for row in rows], ["bad"] + ["good"] * (len(rows) - 1))
 
     def test_pictures_are_xml(self):
-        text, _ = self.parsed([("one", session()), ("two", session(commit="fedcba987654"))])
+        text, _ = self.parsed(session())
         pictures = re.findall(r"<svg.*?</svg>", text, re.S)
         self.assertGreater(len(pictures), 4)
         for picture in pictures:
@@ -372,44 +364,47 @@ class Page(unittest.TestCase):
                 for name in ("x", "y", "cx", "cy", "x1", "y1", "x2", "y2"):
                     self.assertTrue(math.isfinite(float(element.get(name, "0").rstrip("%"))))
 
-    def test_history_is_there_for_several(self):
-        for runs, there in (([("a", session())], False),
-                            ([("a", session()), ("b", session(commit="fedcba987654",
-                              date="2026-01-02T00:00:00+00:00"))], True)):
-            _, parsed = self.parsed(runs)
-            self.assertEqual("history" in parsed.ids, there)
-            self.assertEqual("fedcba987" in parsed.words, there)
-
-    def test_history_has_a_line_for_each_workload(self):
-        runs = [("a", session()), ("b", session(ours=4)), ("c", {**session(), "results": {}})]
-        rows = dict(page.history_rows(runs, "time"))
-        self.assertEqual(len(rows), len(workloads.all_of(session())))
-        first, second, third = rows["pattern_rows lifo/1"]
-        self.assertAlmostEqual(first * 4, second)
-        self.assertIsNone(third)
-        self.assertEqual(page.history_rows(runs[:1], "time"), [])
-
     def test_results_of_little_make_a_page(self):
-        empty = {**session(), "results": {}, "figures": []}
-        self.parsed([("empty", empty)])
-        self.parsed([("few", session(n=1))])
+        self.parsed({**session(), "results": {}})
+        self.parsed(session(n=1))
 
-    def test_markdown_has_every_workload(self):
+    def test_markdown_is_one_page(self):
         results = session()
-        text = report.markdown([("one", results)])
-        for workload in workloads.all_of(results):
-            self.assertIn(f"| {workload.name()} |", text)
+        text = report.markdown(results)
+        self.assertLessEqual(len(text.splitlines()), 200)
+        self.assertIn(f"| {evidence.ROWS['prodcons', '64']} | 9", text)
+        for words in ("## Wins and losses", "ahead of the best peer in 1 of 1", "mimalloc 3.1.6",
+                      "there is no cargo", "## The kernel's published tables", "| glibc | 0.33 |"):
+            self.assertIn(words, text)
+
+    def test_what_is_known_badly_is_named(self):
+        results = session()
+        results["results"]["prodcons"]["stook"]["64 objects_per_cpu_us"] = list(range(5, 13))
+        self.assertIn("Known badly", report.markdown(results))
+        self.assertNotIn("Known badly", report.markdown(session()))
+
+    def test_both_forms_of_a_published_cell_stand_in_a_line(self):
+        table = {"none-cas": {"10": [100] * 6}, "sheaves": {"10": [50] * 6},
+                 "sheaves-32": {"10": [90] * 6}}
+        rows = published.compact(published.judge({"table11": table}))
+        self.assertEqual(rows[1:], [["1.1", "10", "15.3 %",
+                                     "capacity 32: 10 % (10 .. 10) missed; "
+                                     "grown: 50 % (50 .. 50) reached"]])
+
+    def test_targets_have_a_page(self):
+        text = report.target_page(session())
+        self.assertIn("| table 1.2, 12 cells: after / before | pass |", text)
 
     def test_readme(self):
         results = session()
-        old = "# x\n\nold words\n\n" + report.FIGURES_HEAD + "\n|---|\n| old |\n\nrest\n"
-        new = report.readme(old, [("one", results)])
+        old = "# x\n\nwords\n\n" + report.FIGURES_HEAD + "\n|---|\n| old |\n\nrest\n"
+        new = report.readme(old, results)
         self.assertNotIn("old", new)
-        self.assertTrue(new.startswith("# x\n\na <processor>, 2 CPUs"))
+        self.assertTrue(new.startswith("# x\n\nwords\n\n|"))
         self.assertIn("\n\nrest\n", new)
-        self.assertRegex(new, r"freed by another thread.*\| 9\.\d+ \| glibc: 3\.\d+ \| 0\.33")
+        self.assertRegex(new, r"another frees \| 9\.\d+ objects/us \| glibc 3\.\d+.*\| 0\.33")
         with self.assertRaises(report.NoPlace):
-            report.readme("nothing", [("one", results)])
+            report.readme("nothing", results)
 
 
 if __name__ == "__main__":

@@ -216,11 +216,11 @@ class Pages(unittest.TestCase):
     def test_pages_have_them(self):
         about = {"processor": "p", "cpus": 2, "kernel": "6", "libc": "glibc", "load": 0.1,
                  "load_after": 0.1, "commit": "0" * 12, "date": "2026-01-01T00:00:00+00:00"}
-        session = {"format": 1, "machine": about, "pairs": 6, "quick": False, "command": "",
-                   "left_out": {}, "figures": [], "results": results()}
-        for text in (report.markdown([("one", session)]), page.html([("one", session)])):
-            self.assertIn("1000 shuffled, capacity 32", text)
-            self.assertIn("reached", text)
+        session = {"format": 2, "machine": about, "pairs": 6, "quick": False, "command": "",
+                   "left_out": {}, "results": results()}
+        self.assertRegex(page.html(session), "(?s)1000 shuffled, capacity 32.*reached")
+        self.assertRegex(report.markdown(session),
+                         r"\| 1000 shuffled \| 6.3 % \| capacity 32: .* reached; grown: ")
 
 
 if __name__ == "__main__":
