@@ -259,15 +259,26 @@ bool elf_file_contains(const struct elf_file *f, const char *symbol)
         return elf_file_defines(f, symbol) || find_in_tables(f, symbol);
 }
 
-bool elf_file_function(const struct elf_file *f, const char *name, uint64_t *from, uint64_t *to)
+void elf_file_each_function(const struct elf_file *f,
+                            void (*each)(const char *name, uint64_t from, uint64_t to, void *data),
+                            void *data)
 {
-        const Elf64_Sym *s = find_in_tables(f, name);
+        const Elf64_Shdr *table;
 
-        if (!s || ELF64_ST_TYPE(s->st_info) != STT_FUNC || !s->st_size)
-                return false;
-        *from = s->st_value;
-        *to = s->st_value + s->st_size;
-        return true;
+        for (uint64_t i = 0; (table = section(f, i)); i++) {
+                const Elf64_Shdr *text = section(f, table->sh_link);
+                const Elf64_Sym *s = part(f, table->sh_offset, table->sh_size, 8);
+                const char *names = text ? part(f, text->sh_offset, text->sh_size, 1) : NULL;
+
+                if ((table->sh_type != SHT_SYMTAB && table->sh_type != SHT_DYNSYM) || !s || !names)
+                        continue;
+                for (uint64_t k = 0; k < table->sh_size / sizeof *s; k++)
+                        if (ELF64_ST_TYPE(s[k].st_info) == STT_FUNC && s[k].st_size &&
+                            s[k].st_shndx != SHN_UNDEF && s[k].st_name < text->sh_size &&
+                            memchr(names + s[k].st_name, 0, text->sh_size - s[k].st_name))
+                                each(names + s[k].st_name, s[k].st_value,
+                                     s[k].st_value + s[k].st_size, data);
+        }
 }
 
 const char *elf_file_machine(const struct elf_file *f, char *buffer, size_t bytes)

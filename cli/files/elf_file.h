@@ -35,10 +35,12 @@ bool elf_file_defines(const struct elf_file *file, const char *symbol);
 /* There, or in the table that `strip` takes away. */
 bool elf_file_contains(const struct elf_file *file, const char *symbol);
 /*
- * The addresses of a function in the file, from its first byte to behind its last one. False: it is
- * in neither table.
+ * Calls @each for each function of either table, with its addresses in the file, from its first
+ * byte to behind its last one. A function may come twice.
  */
-bool elf_file_function(const struct elf_file *file, const char *name, uint64_t *from, uint64_t *to);
+void elf_file_each_function(const struct elf_file *file,
+                            void (*each)(const char *name, uint64_t from, uint64_t to, void *data),
+                            void *data);
 const char *elf_file_machine(const struct elf_file *file, char *buffer, size_t bytes);
 
 #endif

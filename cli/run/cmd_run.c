@@ -469,6 +469,8 @@ static int run(struct session *s, FILE *json_file)
                 say(stderr, "stook: %s: exit status %d for what was reported "
                     "(--error-exitcode)\n", s->name, status);
         }
+        if (!status && s->options.fail && s->first.notes[STOOK_NOTE_UNUSED])
+                status = STATUS_CANNOT;         /* the library said which */
         if (s->options.debug.profile && !s->first.notes[STOOK_NOTE_CUT])
                 run_debug_name_profile(&s->options.debug, s->first.pid);
         if (!status && s->options.debug.profile && s->first.notes[STOOK_NOTE_CUT])

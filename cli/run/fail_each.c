@@ -110,7 +110,7 @@ static void count(struct session *s, unsigned n, const struct run_result *result
         o->count++;
 }
 
-/* Prints the library's lines about allocation @n: what failed, and its stack. */
+/* Prints the library's lines: what failed, and its stack; and where the program crashed. */
 static void print_stack(FILE *errors)
 {
         char line[1024];
@@ -121,8 +121,8 @@ static void print_stack(FILE *errors)
         while (fgets(line, sizeof line, errors) && lines < LINES_MOST) {
                 if (strstr(line, told))
                         in = true;
-                else if (in && strncmp(line, "  ", 2))
-                        break;
+                else if (strncmp(line, "  ", 2))
+                        in = false;
                 if (!in)
                         continue;
                 line[strcspn(line, "\n")] = '\0';

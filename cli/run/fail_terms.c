@@ -14,9 +14,12 @@
 #include <string.h>
 #include "cli/files/elf_file.h"
 #include "cli/files/find_program.h"
+#include "cli/symbols/demangle.h"
 #include "cli/text/plain_text.h"
 
-#define CACHES_MOST 255                 /* bytes of caches=, as in src/debug/fail.c */
+#define CACHES_MOST    255              /* bytes of caches=, as in src/debug/fail.c */
+#define FUNCTIONS_MOST 16               /* of stack=, likewise: overloads, and clones */
+#define DEMANGLED_MOST 1024
 
 static const struct {
         const char *word;
@@ -46,23 +49,71 @@ static const char *word_of(const char *term, size_t n)
         return NULL;
 }
 
+/* Functions of the program, in its file. */
+struct functions {
+        const char *wanted;
+        struct { uint64_t from, to; } at[FUNCTIONS_MOST];
+        size_t count, all;
+};
+
+/*
+ * Is the function @name the one that is wanted? Of C++ and Rust its name may be given as people
+ * write it, also without what is in parentheses, and without its scopes: a::b::make(int) is make.
+ */
+static bool is_wanted(const char *wanted, const char *name)
+{
+        char plain[DEMANGLED_MOST], *end;
+
+        if (!strcmp(wanted, name))
+                return true;
+        if (!demangle(name, plain, sizeof plain))
+                return false;
+        if (!strcmp(wanted, plain))
+                return true;
+        end = plain + strcspn(plain, "(");
+        *end = '\0';
+        if (end - plain < (ptrdiff_t)strlen(wanted))
+                return false;
+        end -= strlen(wanted);
+        return !strcmp(end, wanted) &&
+               (end == plain || (end - plain >= 2 && end[-1] == ':' && end[-2] == ':'));
+}
+
+static void add_function(const char *name, uint64_t from, uint64_t to, void *data)
+{
+        struct functions *f = data;
+
+        if (!is_wanted(f->wanted, name))
+                return;
+        for (size_t i = 0; i < f->count; i++)
+                if (f->at[i].from == from)
+                        return;
+        if (f->all++ < FUNCTIONS_MOST) {
+                f->at[f->count].from = from;
+                f->at[f->count++].to = to;
+        }
+}
+
 /* Where a function of the program is, in its file. False: nowhere, which was said. */
-static bool find_function(const char *name, const char *program, uint64_t *from, uint64_t *to)
+static bool find_function(const char *program, struct functions *f)
 {
         char path[PATH_MAX];
         struct elf_file file;
-        bool found;
 
         if (find_program(program, path) || elf_file_open(path, &file)) {
-                say(stderr, "stook run: --fail stack=%s: %s cannot be read\n", name, program);
+                say(stderr, "stook run: --fail stack=%s: %s cannot be read\n", f->wanted, program);
                 return false;
         }
-        found = file.native && elf_file_function(&file, name, from, to);
-        if (!found)
+        if (file.native)
+                elf_file_each_function(&file, add_function, f);
+        if (!f->count)
                 say(stderr, "stook run: --fail stack=%s: %s has no such function, or is "
-                    "stripped\n", name, path);
+                    "stripped\n", f->wanted, path);
+        else if (f->all > FUNCTIONS_MOST)
+                say(stderr, "stook run: --fail stack=%s: %s has %zu functions of that name; give "
+                    "more of it\n", f->wanted, path, f->all);
         elf_file_close(&file);
-        return found;
+        return f->count && f->all <= FUNCTIONS_MOST;
 }
 
 static void refuse(const char *term, size_t n)
@@ -76,8 +127,8 @@ static void refuse(const char *term, size_t n)
 static bool add(FILE *out, const char *term, size_t n, const char *program)
 {
         const char *word = word_of(term, n);
+        struct functions f = { 0 };
         char name[CACHES_MOST + 1];
-        uint64_t from, to;
 
         if (!word) {
                 refuse(term, n);
@@ -88,8 +139,13 @@ static bool add(FILE *out, const char *term, size_t n, const char *program)
         n -= strlen(word);
         memcpy(name, term + strlen(word), n);
         name[n] = '\0';
-        return find_function(name, program, &from, &to) &&
-               fprintf(out, "stack=%" PRIx64 "-%" PRIx64, from, to) > 0;
+        f.wanted = name;
+        if (!find_function(program, &f))
+                return false;
+        fputs("stack=", out);
+        for (size_t i = 0; i < f.count; i++)
+                fprintf(out, "%s%" PRIx64 "-%" PRIx64, i ? ":" : "", f.at[i].from, f.at[i].to);
+        return true;
 }
 
 char *fail_terms(const char *terms, const char *program)

@@ -219,11 +219,16 @@ void stook_fail_read_options(void);
 /* Was STOOK_FAIL given? Then caches whose names it names, or all, are watched. */
 bool stook_fail_is_asked(void);
 
+/* Are those that fail told? */
+bool stook_fail_tells(void);
+
 /* May allocations from a cache of that name fail? */
 bool stook_fail_wants(const char *name);
 #define STOOK_FAIL_LARGE "large"        /* the name of large objects */
 
-/* At exit: one line for each name in STOOK_FAIL that no cache had. */
+/* Did an allocation fail, and was that told? */
+bool stook_fail_has_told(void);
+/* At exit: one line for each term of STOOK_FAIL that nothing in the process was meant by. */
 void stook_fail_tell_unused(void);
 
 /*

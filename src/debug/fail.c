@@ -9,9 +9,11 @@
  *      space=BYTES           none fails until so many bytes were allocated; 0 by default
  *      caches=NAME[:NAME...] caches, by name; a name may end with `*`. `large`: large objects of
  *                            malloc. All by default
- *      stack=FROM-TO         only allocations that are made below code at these addresses: two
+ *      stack=FROM-TO[:FROM-TO...]
+ *                            only allocations that are made below code at these addresses:
  *                            hexadecimal offsets in the program's file
- *      tell=0|1              1: one line on standard error for each that fails
+ *      tell=0|1              1: one line on standard error for each that fails, and where the
+ *                            program then ends by SIGSEGV or SIGABRT (life/guard_hit.c)
  *
  * They are taken in this order: space, interval, probability, stack, times.
  * Numbers of allocations are of this process. A forked child goes on counting.
@@ -33,6 +35,7 @@
 
 #define VARIABLE  "STOOK_FAIL"
 #define NAMES_MAX 256                   /* bytes of caches=; arbitrary */
+#define FUNCTIONS_MAX 16                /* of stack=; arbitrary */
 #define TAKES     "probability=, interval=, times=, space=, caches=, stack=, tell=, with commas"
 
 /* Atomic, relaxed, each for itself. */
@@ -49,7 +52,9 @@ static bool asked, tells;
 static bool large;                      /* large objects may fail */
 static char names[NAMES_MAX];           /* empty: all */
 static bool is_used[NAMES_MAX];         /* atomic: a cache had the name that begins there */
-static uintptr_t stack_from, stack_to;  /* addresses; equal: any stack */
+static struct { uintptr_t from, to; } functions[FUNCTIONS_MAX];
+static unsigned function_count;         /* 0: any stack */
+static bool was_below;                  /* atomic: an allocation was made below one of them */
 
 /* ---- the decision ---- */
 
@@ -84,12 +89,18 @@ static bool is_below_the_code(void)
         uintptr_t frames[STOOK_STACK_FRAMES_USUAL];
         unsigned n;
 
-        if (stack_from == stack_to)
+        if (!function_count)
                 return true;
         n = stook_stack_frames(stook_stack_here(0), frames, STOOK_STACK_FRAMES_USUAL);
-        for (unsigned i = 0; i < n; i++)
-                if (frames[i] > stack_from && frames[i] <= stack_to)
+        for (unsigned i = 0; i < n * function_count; i++) {
+                uintptr_t frame = frames[i / function_count];
+
+                if (frame > functions[i % function_count].from &&
+                    frame <= functions[i % function_count].to) {
+                        __atomic_store_n(&was_below, true, __ATOMIC_RELAXED);
                         return true;
+                }
+        }
         return false;
 }
 
@@ -139,6 +150,11 @@ bool stook_fail_is_asked(void)
         return asked;
 }
 
+bool stook_fail_tells(void)
+{
+        return asked && tells;
+}
+
 bool stook_fail_wants(const char *name)
 {
         bool wants = asked && !*names;
@@ -154,16 +170,29 @@ bool stook_fail_wants(const char *name)
         return wants;
 }
 
+bool stook_fail_has_told(void)
+{
+        return tells && __atomic_load_n(&terms.failed, __ATOMIC_RELAXED);
+}
+
 void stook_fail_tell_unused(void)
 {
+        bool unused = function_count && !__atomic_load_n(&was_below, __ATOMIC_RELAXED);
         size_t n;
 
+        if (unused && !stook_debug_is_child())
+                stook_os_env_tell("stack=", 6, " in " VARIABLE ": no allocation was made there",
+                                  "");
         for (const char *at = names; asked && *at; at += n + (at[n] == ':')) {
                 n = strcspn(at, ":");
                 if (!__atomic_load_n(&is_used[at - names], __ATOMIC_RELAXED) &&
-                    !stook_debug_is_child())
+                    !stook_debug_is_child()) {
                         stook_os_env_tell(at, n, " in " VARIABLE ": no cache had that name", "");
+                        unused = true;
+                }
         }
+        if (unused && !stook_debug_is_child())
+                stook_report_note(STOOK_NOTE_UNUSED);
 }
 
 /* ---- terms ---- */
@@ -229,17 +258,20 @@ static bool skip(const char **at, const char *word)
         return true;
 }
 
-/* "FROM-TO" at *@at. */
+/* "FROM-TO[:FROM-TO...]" at *@at. */
 static bool read_stack(const char **at)
 {
         uint64_t from, to;
         uintptr_t base = stook_process_program_base();
 
-        if (!read_number(at, 16, INT64_MAX, &from) || !skip(at, "-") ||
-            !read_number(at, 16, INT64_MAX, &to) || from >= to)
-                return false;
-        stack_from = base + from;
-        stack_to = base + to;
+        do {
+                if (!read_number(at, 16, INT64_MAX, &from) || !skip(at, "-") ||
+                    !read_number(at, 16, INT64_MAX, &to) || from >= to ||
+                    function_count == FUNCTIONS_MAX)
+                        return false;
+                functions[function_count].from = base + from;
+                functions[function_count++].to = base + to;
+        } while (skip(at, ":"));
         return true;
 }
 

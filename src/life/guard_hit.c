@@ -1,10 +1,11 @@
 /*
  * Purpose: names the large object whose guard page a program has touched, or which it used after it
- * was freed (STOOK_HARDEN=guard, or debug mode Z: harden/guard.c). The program then ends by SIGSEGV
- * as it would without this.
+ * was freed (STOOK_HARDEN=guard, or debug mode Z: harden/guard.c); and the calls where a program
+ * crashes after an allocation was made to fail (STOOK_FAIL=...,tell=1: debug/fail.c). The program
+ * then ends by SIGSEGV, or SIGABRT, as it would without this.
  * Place: called by options.c at start; reads pages, calls report.
  * Invariants:
- *  I1 a program that ignores or handles SIGSEGV when the library starts is left alone. It may
+ *  I1 a program that ignores or handles the signal when the library starts is left alone. It may
  *     install a handler of its own later; then the signal is the program's.
  *  I2 the handler returns with the system's own action in force: the instruction faults once more.
  *     So a core shows it, and a fault elsewhere ends as ever.
@@ -12,6 +13,7 @@
 #include <signal.h>
 #include <stdbool.h>
 
+#include "debug/debug_modes.h"
 #include "harden/harden.h"
 #include "life/life.h"
 #include "os/os.h"
@@ -71,21 +73,44 @@ static void tell(uintptr_t at)
         });
 }
 
+/* The report has the stack of this handler, so that of the crash. */
+static void tell_after_failure(int number)
+{
+        if (stook_fail_has_told())
+                stook_report_event(&(struct stook_report_about){
+                        .fault = STOOK_FAULT_INJECTED,
+                        .detail = number == SIGABRT ? "the program aborts after it"
+                                                    : "the program crashes after it",
+                });
+}
+
 static void hit(int number, siginfo_t *info, void *context)
 {
         (void)context;
-        if (info->si_code > 0)
+        if (info->si_code > 0 && number == SIGSEGV)
                 tell((uintptr_t)info->si_addr);
+        tell_after_failure(number);
         sigaction(number, &(struct sigaction){ .sa_handler = SIG_DFL }, NULL);  /* I2 */
         if (info->si_code <= 0)         /* sent by a process: it does not come again by itself */
                 raise(number);
 }
 
-void stook_guard_hits_report(void)
+static void catch(int number)
 {
         struct sigaction action = { .sa_sigaction = hit, .sa_flags = SA_SIGINFO | SA_ONSTACK };
         struct sigaction before;
 
-        if (!sigaction(SIGSEGV, NULL, &before) && before.sa_handler == SIG_DFL)         /* I1 */
-                sigaction(SIGSEGV, &action, NULL);
+        if (!sigaction(number, NULL, &before) && before.sa_handler == SIG_DFL)          /* I1 */
+                sigaction(number, &action, NULL);
+}
+
+void stook_guard_hits_report(void)
+{
+        catch(SIGSEGV);
+}
+
+void stook_crashes_report(void)
+{
+        catch(SIGSEGV);
+        catch(SIGABRT);
 }

@@ -60,6 +60,8 @@ extern const bool stook_fork_registers_late __attribute__((weak, visibility("hid
 /* ---- guard_hit.c: reports of guard pages that were touched ---- */
 /* At start, where large objects get guards. */
 void stook_guard_hits_report(void);
+/* At start, where allocations that are made to fail are told. */
+void stook_crashes_report(void);
 
 /* ---- last_thread.c: what a process keeps falls when it has one thread again ---- */
 /* At start, after the slots. */

@@ -84,6 +84,7 @@ void stook_report_set_notes(const char *path);
 enum stook_note {
         STOOK_NOTE_FOUND,               /* misuse or leaks were reported */
         STOOK_NOTE_CUT,                 /* the file of a trace or a profile took not all of it */
+        STOOK_NOTE_UNUSED,              /* a term of STOOK_FAIL meant nothing in the program */
         STOOK_NOTES
 };
 void stook_report_note(enum stook_note note);

@@ -2,6 +2,7 @@
 """Proves what `stook run --fail` and --fail-each do: runs, the table, stacks, refusals."""
 import os
 import re
+import shutil
 import subprocess
 import tempfile
 import unittest
@@ -50,6 +51,31 @@ int main(int argc, char **argv)
 }
 """
 
+# Ten that throw, one that returns NULL, one that nobody catches.
+NEWS = r"""
+#include <cstdlib>
+#include <new>
+namespace shop {
+__attribute__((noinline)) int *make(int n) { return new int[n]; }
+__attribute__((noinline)) int idle(int n) { return n + 1; }
+}
+int main()
+{
+        try {
+                for (int i = 0; i < 10; i++)
+                        delete[] shop::make(10);
+        } catch (std::bad_alloc &) {
+                return 4;
+        }
+        long *quiet = new (std::nothrow) long(1);
+        if (!quiet)
+                return 5;
+        delete quiet;
+        delete new char(shop::idle(0));
+        return 0;
+}
+"""
+
 
 def run(*words):
     return subprocess.run([STOOK, "run", *words], capture_output=True, text=True,
@@ -74,6 +100,8 @@ class Fail(unittest.TestCase):
         self.assertRegex(done.stderr, r"stook: program: Segmentation fault\n"
                          r"  stook: allocation made to fail \(cache malloc-\d+\): number \d+\n")
         self.assertRegex(done.stderr, r"\n +#0 (crashes|0x\w+|\S+\+0x\w+)")
+        self.assertRegex(done.stderr, "  stook: allocation made to fail: the program crashes "
+                         r"after it\n(    .*\n)+?      #0 (crashes|0x\w+|\S+\+0x\w+)")
         table = done.stderr[done.stderr.index("runs  outcome"):]
         self.assertRegex(table, r"\n +\d+  exit status 0, as without a failure +\d+")
         self.assertRegex(table, r"\n +1  exit status 3 +\d+\n")
@@ -91,14 +119,36 @@ class Fail(unittest.TestCase):
         self.assertEqual(done.returncode, 0)
         self.assertIn("stook: allocation made to fail (cache large): number 1\n", done.stderr)
 
+    @unittest.skipUnless(shutil.which("c++"), "no C++ compiler")
+    def test_new(self):
+        """operator new fails as malloc does, once for each; functions are known as people write
+        them; a function below which nothing is allocated is an error."""
+        program = Path(self.folder.name) / "news"
+        subprocess.run(["c++", "-g", "-O0", "-x", "c++", "-", "-o", program], input=NEWS, text=True,
+                       check=True)
+        for name in ("make", "shop::make", "shop::make(int)", "_ZN4shop4makeEi",
+                     "shop::make(long)"):
+            done = run("--fail", f"stack={name}", "--", program)
+            self.assertEqual(done.returncode, 2 if name.endswith("(long)") else 4, (name, done))
+        done = run("--fail", "stack=shop::idle", "--", program)
+        self.assertEqual((done.returncode, done.stderr),
+                         (2, "stook: stack= in STOOK_FAIL: no allocation was made there\n"))
+        done = run("--fail-each=60", "--", program)
+        self.assertEqual(done.returncode, 1, done.stderr)
+        table = done.stderr[done.stderr.index("runs  outcome"):]
+        self.assertRegex(table, r"\n +10  exit status 4 ")
+        self.assertRegex(table, r"\n +1  exit status 5 ")
+        self.assertRegex(table, r"\n +1  Aborted ")
+        self.assertIn("the program aborts after it", done.stderr)
+
     def test_a_name_that_no_cache_had(self):
         done = run("--fail", "caches=nosuch:malloc-2*:large:conn*,times=0", "--", self.program)
         self.assertEqual((done.returncode, done.stderr),
-                         (0, "stook: nosuch in STOOK_FAIL: no cache had that name\n"
+                         (2, "stook: nosuch in STOOK_FAIL: no cache had that name\n"
                              "stook: conn* in STOOK_FAIL: no cache had that name\n"))
         done = run("--fail", "caches=nosuch", "--", self.program, "closes")
         self.assertEqual((done.returncode, done.stderr),
-                         (0, "stook: nosuch in STOOK_FAIL: no cache had that name\n"))
+                         (2, "stook: nosuch in STOOK_FAIL: no cache had that name\n"))
         done = run("--debug", "Z,nosuch", "--", self.program, "closes")
         self.assertEqual((done.returncode, done.stderr),
                          (0, "stook: nosuch in STOOK_DEBUG: no cache had that name\n"))
