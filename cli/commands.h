@@ -11,12 +11,15 @@
 int cmd_bench(int argc, char **argv);
 int cmd_check(int argc, char **argv);
 int cmd_info(int argc, char **argv);
+int cmd_leaks(int argc, char **argv);
 int cmd_profile(int argc, char **argv);
+int cmd_ps(int argc, char **argv);
 int cmd_record(int argc, char **argv);
 int cmd_replay(int argc, char **argv);
 int cmd_run(int argc, char **argv);
 int cmd_top(int argc, char **argv);
 int cmd_tune(int argc, char **argv);
 int cmd_symbolize(int argc, char **argv);
+int cmd_what(int argc, char **argv);
 
 #endif

@@ -19,6 +19,9 @@ static const struct command {
 } commands[] = {
         { "run", cmd_run, "run a program on Stook's malloc; show what it did with memory" },
         { "info", cmd_info, "show the caches of a running process, or of a core" },
+        { "ps", cmd_ps, "list the processes that use Stook, with their totals" },
+        { "what", cmd_what, "what does a pointer of a process, or of a core, lead to?" },
+        { "leaks", cmd_leaks, "objects of a process, or of a core, that nothing leads to" },
         { "check", cmd_check, "is the heap of a running process, or of a core, sound?" },
         { "top", cmd_top, "watch the caches of a running process" },
         { "tune", cmd_tune, "change a cache of a running process" },

@@ -390,6 +390,7 @@ void heap_free(struct heap *h)
         free(h->objects);
         free(h->slabs);
         free(h->parts);
+        free(h->spans);
         free(h->precharged);
         free(h->groups);
         free(h->heaps);

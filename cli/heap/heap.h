@@ -25,6 +25,7 @@ enum heap_detail {
         HEAP_COUNTS,                    /* caches, sheaves, slots, groups: microseconds */
         HEAP_SLABS,                     /* every descriptor: a millisecond for 100 MB of heap */
         HEAP_OBJECTS,                   /* every object in a sheaf, and its slab */
+        HEAP_SPANS,                     /* every span: what is the heap's, and large objects */
 };
 
 /* Slabs by the share of their objects that are out: none, up to each quarter, all. */
@@ -81,6 +82,13 @@ struct heap_slab {
 struct heap_part {
         uint64_t flags, bits;           /* a bit is set: the object is free */
         uint64_t objects;               /* the bits that stand for objects */
+};
+
+/* HEAP_SPANS: a run of pages, in use or free. */
+struct heap_span {
+        uint64_t start, bytes;          /* bytes: with the address space that is reserved for it */
+        uint64_t descriptor;
+        uint8_t  kind;                  /* enum stook_span_kind, without a node */
 };
 
 struct heap_pages {
@@ -150,6 +158,8 @@ struct heap {
         size_t   slab_count;
         struct heap_part *parts;
         size_t   part_count;
+        struct heap_span *spans;        /* HEAP_SPANS; by start */
+        size_t   span_count;
         struct heap_pages pages;        /* HEAP_SLABS, but metadata_bytes */
         struct heap_resident resident;  /* HEAP_SLABS */
         struct memory_pages *present;   /* during the look; NULL: not to be told */
@@ -176,6 +186,8 @@ void heap_free(struct heap *heap);
 
 /* The slab that an address lies in; NULL: none. HEAP_SLABS. */
 struct heap_slab *heap_slab_at(const struct heap *heap, uint64_t address);
+/* The span that an address lies in; NULL: none. HEAP_SPANS. */
+struct heap_span *heap_span_at(const struct heap *heap, uint64_t address);
 /* The sheaf at an address; NULL: there is none. */
 struct heap_sheaf *heap_sheaf_at(const struct heap *heap, uint64_t address);
 struct heap_cache *heap_cache_of(const struct heap *heap, unsigned index);

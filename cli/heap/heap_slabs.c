@@ -139,8 +139,25 @@ static void add_free(struct heap *h, const struct stook_span *span)
                 h->pages.largest_free_bytes = span->bytes;
 }
 
+static int note_span(struct heap *h, const struct stook_span *span, uint64_t descriptor)
+{
+        uint8_t kind = (uint8_t)stook_span_kind_of(span);
+        uint64_t bytes = span->bytes;
+
+        if (kind == STOOK_SPAN_UNUSED || h->detail < HEAP_SPANS)
+                return 0;
+        if (span->own_mapping && span->reserved > bytes)
+                bytes = span->reserved;
+        if (!heap_more((void **)&h->spans, h->span_count, sizeof *h->spans))
+                return -ENOMEM;
+        h->spans[h->span_count++] = (struct heap_span){ span->start, bytes, descriptor, kind };
+        return 0;
+}
+
 static int add_span(struct heap *h, const struct stook_span *span, uint64_t descriptor)
 {
+        if (note_span(h, span, descriptor))
+                return -ENOMEM;
         switch (stook_span_kind_of(span)) {
         case STOOK_SPAN_SLAB:
                 h->resident.slabs += resident(h, span);
@@ -184,6 +201,30 @@ struct heap_slab *heap_slab_at(const struct heap *h, uint64_t address)
         return &h->slabs[low - 1];
 }
 
+static int span_by_start(const void *a, const void *b)
+{
+        const struct heap_span *x = a, *y = b;
+
+        return x->start < y->start ? -1 : x->start > y->start;
+}
+
+struct heap_span *heap_span_at(const struct heap *h, uint64_t address)
+{
+        size_t low = 0, high = h->span_count;
+
+        while (low < high) {
+                size_t middle = (low + high) / 2;
+
+                if (h->spans[middle].start <= address)
+                        low = middle + 1;
+                else
+                        high = middle;
+        }
+        if (!low || address - h->spans[low - 1].start >= h->spans[low - 1].bytes)
+                return NULL;
+        return &h->spans[low - 1];
+}
+
 /* Slabs that only sheaves keep. */
 static void find_pinned(struct heap *h)
 {
@@ -223,6 +264,8 @@ int heap_read_slabs(struct heap *h)
         }
         if (h->slab_count)
                 qsort(h->slabs, h->slab_count, sizeof *h->slabs, by_start);
+        if (h->span_count)
+                qsort(h->spans, h->span_count, sizeof *h->spans, span_by_start);
         if (!error && h->detail >= HEAP_OBJECTS)
                 find_pinned(h);
         return error;

@@ -26,10 +26,23 @@ bool memory_add_image(struct memory *m, uint64_t start, const char *path, size_t
         return true;
 }
 
+struct memory_thread *memory_add_thread(struct memory *m, uint32_t id)
+{
+        struct memory_thread *grown = reallocarray(m->threads, m->thread_count + 1, sizeof *grown);
+
+        if (!grown)
+                return NULL;
+        m->threads = grown;
+        grown += m->thread_count++;
+        *grown = (struct memory_thread){ .id = id };
+        return grown;
+}
+
 void memory_close(struct memory *m)
 {
         if (m->close)
                 m->close(m);
         free(m->images);
+        free(m->threads);
         memset(m, 0, sizeof *m);
 }

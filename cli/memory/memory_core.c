@@ -2,11 +2,13 @@
  * Purpose: the memory of a process that left a core; see memory.h.
  * A core has the writable memory, and the first page of each file that was mapped. That is all that
  * readers of the heap need. A program's own file may stand in for pages that the core leaves out.
+ * What is missing at the end of a core that was cut off reads as zeros.
  * Reads 64-bit ELF of this machine. Nothing outside the two mappings is read, whatever they hold.
  */
 #include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,11 +20,14 @@
 #include "cli/memory/memory.h"
 
 #if defined(__x86_64__)
-#define HOST_MACHINE EM_X86_64
+#define HOST_MACHINE   EM_X86_64
+#define STACK_REGISTER 19               /* in elf_gregset_t: rsp */
 #elif defined(__aarch64__)
-#define HOST_MACHINE EM_AARCH64
+#define HOST_MACHINE   EM_AARCH64
+#define STACK_REGISTER 31
 #else
-#define HOST_MACHINE EM_RISCV
+#define HOST_MACHINE   EM_RISCV
+#define STACK_REGISTER 2
 #endif
 
 struct file {
@@ -33,7 +38,7 @@ struct file {
 /* A range of the process's memory that a file has. */
 struct piece {
         uint64_t address, bytes;
-        const unsigned char *at;
+        const unsigned char *at;        /* NULL: it was cut off */
 };
 
 struct core {
@@ -41,6 +46,8 @@ struct core {
         struct piece *pieces;           /* by address */
         size_t        count;
         uint64_t      entry;            /* of the program, as the system saw it; 0: not known */
+        const unsigned char *files;     /* the note NT_FILE; NULL: none */
+        uint64_t      files_bytes;
 };
 
 static int map_file(const char *path, struct file *file)
@@ -158,7 +165,10 @@ static int read_core(struct memory *m, uint64_t address, void *out, size_t bytes
                 if (!p)
                         return -EFAULT;
                 n = n < bytes ? n : bytes;
-                memcpy(to, p->at + (address - p->address), n);
+                if (p->at)
+                        memcpy(to, p->at + (address - p->address), n);
+                else
+                        memset(to, 0, n);
                 to += n;
                 address += n;
                 bytes -= n;
@@ -182,28 +192,62 @@ static void close_core(struct memory *m)
 
 /* ---- notes ---- */
 
-/* NT_FILE: count, page size, {start, end, offset in pages} each, then the names. */
-static bool add_files(struct memory *m, const unsigned char *note, uint64_t bytes)
-{
-        uint64_t count, at[3];
-        const char *name, *end = (const char *)note + bytes;
+/* A mapping of a file; @name ends with a zero. */
+struct mapped {
+        uint64_t start, end, pages;     /* pages: offset in the file */
+        const char *name;
+};
 
-        if (bytes < 16)
+/*
+ * NT_FILE: count, page size, {start, end, offset in pages} each, then the names. Calls @each until
+ * it returns false. Return: what the last one returned, or true.
+ */
+static bool each_file(const struct core *c, bool (*each)(const struct mapped *file, void *data),
+                      void *data)
+{
+        uint64_t count;
+        const char *name, *end = (const char *)c->files + c->files_bytes;
+        struct mapped file;
+
+        if (c->files_bytes < 16)
                 return true;
-        memcpy(&count, note, 8);
-        if (count > (bytes - 16) / 24)
+        memcpy(&count, c->files, 8);
+        if (count > (c->files_bytes - 16) / 24)
                 return true;
-        name = (const char *)note + 16 + count * 24;
+        name = (const char *)c->files + 16 + count * 24;
         for (uint64_t i = 0; i < count; i++) {
                 const char *stop = memchr(name, 0, (size_t)(end - name));
 
                 if (!stop)
                         return true;
-                memcpy(at, note + 16 + i * 24, sizeof at);
-                if (!at[2] && !memory_add_image(m, at[0], name, (size_t)(stop - name)))
+                memcpy(&file, c->files + 16 + i * 24, 24);
+                file.name = name;
+                if (!each(&file, data))
                         return false;
                 name = stop + 1;
         }
+        return true;
+}
+
+static bool add_file(const struct mapped *file, void *memory)
+{
+        return file->pages || memory_add_image(memory, file->start, file->name, strlen(file->name));
+}
+
+/* The first words of a thread are its registers; the next NT_PRSTATUS is another thread's. */
+static bool add_thread(struct memory *m, const unsigned char *note)
+{
+        struct memory_thread *thread;
+        struct elf_prstatus status;
+
+        memcpy(&status, note, sizeof status);
+        thread = memory_add_thread(m, (uint32_t)status.pr_pid);
+        if (!thread)
+                return false;
+        _Static_assert(sizeof status.pr_reg <= sizeof thread->registers, "room for the registers");
+        memcpy(thread->registers, &status.pr_reg, sizeof status.pr_reg);
+        thread->count = sizeof status.pr_reg / sizeof thread->registers[0];
+        thread->stack = thread->registers[STACK_REGISTER];
         return true;
 }
 
@@ -220,12 +264,18 @@ static void read_auxv(struct core *c, const unsigned char *note, uint64_t bytes)
 
 static bool read_note(struct memory *m, uint32_t type, const unsigned char *note, uint64_t bytes)
 {
+        struct core *c = m->source;
         struct elf_prpsinfo info;
 
-        if (type == NT_FILE)
-                return add_files(m, note, bytes);
+        if (type == NT_FILE) {
+                c->files = note;
+                c->files_bytes = bytes;
+                return each_file(c, add_file, m);
+        }
+        if (type == NT_PRSTATUS && bytes >= sizeof(struct elf_prstatus))
+                return add_thread(m, note);
         if (type == NT_AUXV)
-                read_auxv(m->source, note, bytes);
+                read_auxv(c, note, bytes);
         if (type == NT_PRPSINFO && bytes >= sizeof info) {
                 memcpy(&info, note, sizeof info);
                 m->pid = (uint32_t)info.pr_pid;
@@ -279,6 +329,19 @@ static int refuse_other(struct memory *m, const char *path)
         return refuse(m, path, -ENOEXEC, what);
 }
 
+/* A segment's memory, and zeros for what was cut off of it. */
+static bool add_segment(struct memory *m, const Elf64_Phdr *p)
+{
+        struct core *c = m->source;
+        uint64_t there = p->p_offset < c->core.size ? c->core.size - p->p_offset : 0;
+
+        if (there >= p->p_filesz)
+                return add_piece(c, p->p_vaddr, c->core.bytes + p->p_offset, p->p_filesz);
+        m->missing += p->p_filesz - there;
+        return (!there || add_piece(c, p->p_vaddr, c->core.bytes + p->p_offset, there)) &&
+               add_piece(c, p->p_vaddr + there, NULL, p->p_filesz - there);
+}
+
 static int read_segments(struct memory *m, const char *path, const Elf64_Ehdr *h)
 {
         struct core *c = m->source;
@@ -290,16 +353,77 @@ static int read_segments(struct memory *m, const char *path, const Elf64_Ehdr *h
 
                 if (!segment(&c->core, h, i, &p))
                         return refuse(m, path, -ENOEXEC, "is cut off: it is no whole core");
-                if (!p.p_filesz || (p.p_type != PT_LOAD && p.p_type != PT_NOTE))
+                if (!p.p_filesz || (p.p_type != PT_LOAD && p.p_type != PT_NOTE) ||
+                    p.p_vaddr + p.p_filesz < p.p_vaddr)
                         continue;
                 at = part(&c->core, p.p_offset, p.p_filesz);
-                if (!at)
-                        return refuse(m, path, -ENOEXEC, "is cut off: it is no whole core");
-                if (p.p_type == PT_NOTE ? !read_notes(m, at, p.p_filesz)
-                                        : !add_piece(c, p.p_vaddr, at, p.p_filesz))
+                if (!at && p.p_type == PT_NOTE)
+                        return refuse(m, path, -ENOEXEC, "is cut off before its notes");
+                if (p.p_type == PT_NOTE ? !read_notes(m, at, p.p_filesz) : !add_segment(m, &p))
                         return refuse(m, path, -ENOMEM, "takes more memory than there is");
         }
         return 0;
+}
+
+/* ---- mappings ---- */
+
+struct wanted {
+        uint64_t start;
+        const char *name;
+        uint64_t pages;
+};
+
+static bool is_other(const struct mapped *file, void *data)
+{
+        struct wanted *wanted = data;
+
+        if (file->start != wanted->start)
+                return true;
+        wanted->name = file->name;
+        wanted->pages = file->pages;
+        return false;
+}
+
+/* A number in place of a file's inode: readers of such lines tell files apart by that. */
+static uint32_t number_of(const char *path)
+{
+        uint32_t n = 2166136261u;
+
+        for (; *path; path++)
+                n = (n ^ (unsigned char)*path) * 16777619u;
+        return n | 1;
+}
+
+/* Each segment is a mapping; the note has the names of files. */
+static FILE *core_maps(struct memory *m)
+{
+        const struct core *c = m->source;
+        const Elf64_Ehdr *h = header(&c->core, ET_CORE);
+        uint32_t count = segment_count(&c->core, h);
+        int fd = memfd_create("stook-maps", MFD_CLOEXEC);
+        FILE *text = fd < 0 ? NULL : fdopen(fd, "w+");
+        Elf64_Phdr p;
+
+        for (uint32_t i = 0; text && i < count && segment(&c->core, h, i, &p); i++) {
+                struct wanted file = { .start = p.p_vaddr, .name = "" };
+
+                if (p.p_type != PT_LOAD)
+                        continue;
+                each_file(c, is_other, &file);
+                fprintf(text, "%" PRIx64 "-%" PRIx64 " %c%c%cp %08" PRIx64 " 00:01 %u %s\n",
+                        p.p_vaddr, p.p_vaddr + p.p_memsz, p.p_flags & PF_R ? 'r' : '-',
+                        p.p_flags & PF_W ? 'w' : '-', p.p_flags & PF_X ? 'x' : '-',
+                        file.pages * (uint64_t)sysconf(_SC_PAGESIZE),
+                        *file.name ? number_of(file.name) : 0, file.name);
+        }
+        if (text)
+                rewind(text);
+        return text;
+}
+
+static void core_threads(struct memory *m)
+{
+        (void)m;                        /* the notes had them */
 }
 
 /* What the program's file has, for where the core has nothing. */
@@ -350,6 +474,8 @@ int memory_open_core(struct memory *m, const char *path, const char *exe)
                 return refuse(m, path, -ENOMEM, "takes more memory than there is");
         m->read = read_core;
         m->close = close_core;
+        m->maps = core_maps;
+        m->find_threads = core_threads;
         error = map_file(path, &c->core);
         if (error && error != -ENOEXEC)
                 return refuse(m, path, error, NULL);

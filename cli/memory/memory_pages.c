@@ -15,11 +15,14 @@
 
 #define WINDOW_PAGES 4096
 #define WINDOWS_MOST 65536              /* 1 TiB with pages of 4 KiB: a range of the library */
-#define PRESENT      63                 /* Linux, Documentation/admin-guide/mm/pagemap.rst */
+/* Linux, Documentation/admin-guide/mm/pagemap.rst */
+#define PRESENT      63
+#define SWAPPED      62
 
 struct window {
         uint64_t number;                /* of its first page, by WINDOW_PAGES, plus one; 0: none */
         uint64_t present[WINDOW_PAGES / 64];
+        bool     swapped;               /* any page is */
 };
 
 struct memory_pages {
@@ -82,8 +85,10 @@ static void read_window(struct memory_pages *pages, struct window *window, uint6
         pages->count++;
         if (n < 0)
                 pages->failed = true;
-        for (ssize_t i = 0; i < n / (ssize_t)sizeof entries[0]; i++)
+        for (ssize_t i = 0; i < n / (ssize_t)sizeof entries[0]; i++) {
                 window->present[i / 64] |= (entries[i] >> PRESENT & 1) << i % 64;
+                window->swapped |= entries[i] >> SWAPPED & 1;
+        }
 }
 
 /* NULL: no memory. */
@@ -114,6 +119,22 @@ uint64_t memory_pages_resident(struct memory_pages *pages, uint64_t address, uin
                         n += window->present[page % WINDOW_PAGES / 64] >> page % 64 & 1;
         }
         return n * pages->page_bytes;
+}
+
+/* Where a window has pages in swap, all of its pages may be. */
+bool memory_pages_touched(struct memory_pages *pages, uint64_t address, uint64_t bytes)
+{
+        uint64_t span = pages->page_bytes * WINDOW_PAGES;
+
+        if (memory_pages_resident(pages, address, bytes) || pages->failed)
+                return true;
+        for (uint64_t at = address / span; at <= (address + bytes - 1) / span; at++) {
+                const struct window *window = window_of(pages, at);
+
+                if (!window || window->swapped)
+                        return true;
+        }
+        return false;
 }
 
 bool memory_pages_close(struct memory_pages *pages)

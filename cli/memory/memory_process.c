@@ -3,6 +3,7 @@
  * The system lets a process look into another one of the same user, unless the other one is not
  * dumpable, or /proc/sys/kernel/yama/ptrace_scope says that only a parent may.
  */
+#include <dirent.h>
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
@@ -39,10 +40,54 @@ static int write_process(struct memory *m, uint64_t address, const void *bytes, 
 
 static FILE *open_proc(uint32_t pid, const char *name)
 {
-        char path[64];
+        char path[128];
 
         snprintf(path, sizeof path, "/proc/%u/%s", pid, name);
         return fopen(path, "re");
+}
+
+static FILE *open_maps(struct memory *m)
+{
+        return open_proc(m->pid, "maps");
+}
+
+/*
+ * "NUMBER ARGUMENT... STACK PC" of a thread in a system call, or "-1 STACK PC". Of one that runs
+ * the system does not tell.
+ */
+static void read_thread(struct memory *m, uint32_t id)
+{
+        struct memory_thread *thread = memory_add_thread(m, id);
+        char name[64], text[512], *at = text;
+        FILE *f;
+
+        snprintf(name, sizeof name, "task/%u/syscall", id);
+        f = thread ? open_proc(m->pid, name) : NULL;
+        if (f && fgets(text, sizeof text, f) && strncmp(text, "running", 7)) {
+                strtoll(text, &at, 10);
+                while (*at == ' ' && thread->count < MEMORY_REGISTERS)
+                        thread->registers[thread->count++] = strtoull(at, &at, 16);
+                if (thread->count >= 2)
+                        thread->stack = thread->registers[thread->count - 2];
+        }
+        if (f)
+                fclose(f);
+}
+
+static void find_threads(struct memory *m)
+{
+        char path[64];
+        struct dirent *entry;
+        DIR *tasks;
+
+        m->thread_count = 0;
+        snprintf(path, sizeof path, "/proc/%u/task", m->pid);
+        tasks = opendir(path);
+        while (tasks && (entry = readdir(tasks)))
+                if (entry->d_name[0] != '.')
+                        read_thread(m, (uint32_t)strtoul(entry->d_name, NULL, 10));
+        if (tasks)
+                closedir(tasks);
 }
 
 uint64_t memory_huge_bytes(const struct memory *m)
@@ -146,6 +191,8 @@ int memory_open_process(struct memory *m, uint32_t pid)
         memset(m, 0, sizeof *m);
         m->read = read_process;
         m->write = write_process;
+        m->maps = open_maps;
+        m->find_threads = find_threads;
         m->pid = pid;
         if (kill((pid_t)pid, 0) && errno == ESRCH)
                 return refuse(m, -ESRCH);

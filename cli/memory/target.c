@@ -2,6 +2,7 @@
  * Purpose: open what a command is to look at; see target.h.
  */
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -134,6 +135,9 @@ static void say_why(const struct target *t, const char *command, const char *wha
                 say(stderr, "stook %s: process %s has ended\n", command, what);
         else if (!t->count && !t->is_core && excluded(t, why, sizeof why))
                 say(stderr, "stook %s: %s does not use Stook: it is %s\n", command, what, why);
+        else if (!t->count && t->memory.missing)
+                say(stderr, "stook %s: %s is cut off: what says where a heap is would be in the "
+                    "%" PRIu64 " bytes that are missing\n", command, what, t->memory.missing);
         else if (!t->count)
                 say(stderr, "stook %s: %s does not use Stook%s\n", command, what,
                     t->is_core ? ", or the core lacks the program's first page (--exe FILE)"
@@ -166,6 +170,9 @@ int target_open(struct target *t, const char *command, const char *what, const c
         if (library)
                 keep_named(t, library);
         leave_out_unused(t);
+        if (target_next(t, NULL) && t->memory.missing)
+                say(stderr, "stook %s: note: %s is cut off: %" PRIu64 " bytes are missing, and "
+                    "read as zeros\n", command, what, t->memory.missing);
         if (target_next(t, NULL))
                 return 0;
         say_why(t, command, what, library);

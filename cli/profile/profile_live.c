@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include "cli/heap/heap_object.h"
 #include "cli/program/on_drop_in.h"
 
 #define ITEMS_MOST 1000000              /* buckets, or pairs */
@@ -198,29 +199,12 @@ static int add_frame(struct reading *r, uint64_t address, uint32_t modules,
         return pprof_add_to_stack(r->p, stack, id) ? 0 : -ENOMEM;
 }
 
-/* Its frames, innermost first. Return: how many; 0: none that make sense. */
-static uint32_t read_stack(struct reading *r, uint32_t number,
-                           uint64_t frames[STOOK_STACK_FRAMES_MOST])
-{
-        size_t offset = number % STOOK_STACK_UNITS * STOOK_STACK_UNIT;
-        uint32_t i = number / STOOK_STACK_UNITS;
-        struct stook_stack head;
-        char *block;
-
-        if (!number || i >= STOOK_STACK_BLOCKS ||
-            copy(r, &r->root->stack_blocks[i], &block, sizeof block) || !block ||
-            copy(r, block + offset, &head, sizeof head) || head.count > STOOK_STACK_FRAMES_MOST ||
-            copy(r, block + offset + sizeof head, frames, head.count * sizeof *frames))
-                return 0;
-        return head.count;
-}
-
 /* Return: 0; -ENOMEM. */
 static int add_stack(struct reading *r, uint32_t number, uint32_t modules,
                      struct pprof_stack *stack)
 {
         uint64_t frames[STOOK_STACK_FRAMES_MOST];
-        uint32_t count = read_stack(r, number, frames);
+        uint32_t count = heap_stack(r->memory, r->root, number, frames);
         int error = 0;
 
         for (uint32_t i = 0; !error && i < count; i++)

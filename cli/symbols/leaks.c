@@ -22,8 +22,7 @@ struct report {
         unsigned long long live, pid, objects, bytes, suppressed;
 };
 
-/* Does a function of the frames match one of the comma-separated patterns? */
-static bool is_suppressed(const struct frames *frames, const char *patterns)
+bool leaks_are_suppressed(const struct frames *frames, const char *patterns)
 {
         char pattern[256], plain[4 * sizeof pattern];
 
@@ -81,7 +80,7 @@ static bool read_group(const struct leaks_request *request, struct report *repor
 
         if (frames_of(request->symbols, addresses, frames_read(line, addresses), &frames))
                 return false;
-        if (is_suppressed(&frames, request->suppress)) {
+        if (leaks_are_suppressed(&frames, request->suppress)) {
                 report->suppressed += objects;
                 frames_release(&frames);
                 return true;

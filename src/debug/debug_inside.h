@@ -29,6 +29,11 @@ struct stook_debug_tail {
 };
 #define STOOK_TAIL_BYTES offsetof(struct stook_debug_tail, tracks)
 
+STOOK_INLINE size_t stook_tail_bytes(uint64_t flags)
+{
+        return flags & STOOK_CACHE_STORE_USER ? sizeof(struct stook_debug_tail) : STOOK_TAIL_BYTES;
+}
+
 STOOK_INLINE struct stook_debug_tail *stook_tail(const struct stook_debug *debug,
                                                  const void *object)
 {

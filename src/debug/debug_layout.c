@@ -18,11 +18,6 @@ static size_t pages_of(size_t bytes, size_t align)
         return round_up(round_up(bytes, align), stook_os_page_bytes());
 }
 
-static size_t tail_bytes(uint64_t flags)
-{
-        return flags & STOOK_CACHE_STORE_USER ? sizeof(struct stook_debug_tail) : STOOK_TAIL_BYTES;
-}
-
 /* Those of V have no content: they are closed. */
 static bool has_zones(uint64_t flags)
 {
@@ -32,7 +27,7 @@ static bool has_zones(uint64_t flags)
 /* Bytes behind the words, without the room that alignment leaves. */
 static size_t behind(uint64_t flags)
 {
-        return (has_zones(flags) ? 2 * ZONE_BYTES : 0) + tail_bytes(flags);
+        return (has_zones(flags) ? 2 * ZONE_BYTES : 0) + stook_tail_bytes(flags);
 }
 
 /* O: as the kernel's letter, which drops the modes that need room. */
@@ -64,20 +59,20 @@ size_t stook_debug_init(struct stook_debug *debug, const struct stook_debug_args
                 .ctor = args->ctor, .ctor_data = args->ctor_data, .dtor = args->dtor,
         };
         stride = round_up(words_end + behind(flags), args->align);
-        room = stride - debug->tail - tail_bytes(flags);
+        room = stride - debug->tail - stook_tail_bytes(flags);
         debug->left = (uint32_t)(!zones ? 0 : room < ZONE_MOST ? room : ZONE_MOST);
         return behind(flags);
 }
 
 size_t stook_debug_large_room(uint64_t flags)
 {
-        return flags ? ZONE_BYTES + tail_bytes(flags) : 0;
+        return flags ? ZONE_BYTES + stook_tail_bytes(flags) : 0;
 }
 
 void stook_debug_init_large(struct stook_debug *debug, uint64_t flags, const void *made,
                             size_t requested, size_t bytes)
 {
-        size_t tail = bytes - tail_bytes(flags);
+        size_t tail = bytes - stook_tail_bytes(flags);
 
         *debug = (struct stook_debug){
                 .flags = flags, .name = STOOK_DEBUG_LARGE, .words = tail, .words_end = tail,

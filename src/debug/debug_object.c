@@ -126,9 +126,7 @@ static uint64_t group_word(const struct stook_debug *debug, const void *object)
 
 static void clear_tail(const struct stook_debug *debug, void *object)
 {
-        memset(stook_tail(debug, object), 0,
-               debug->flags & STOOK_CACHE_STORE_USER ? sizeof(struct stook_debug_tail)
-                                                      : STOOK_TAIL_BYTES);
+        memset(stook_tail(debug, object), 0, stook_tail_bytes(debug->flags));
 }
 
 /* ---- made, allocated ---- */

@@ -10,6 +10,7 @@
 #include "os/os.h"
 #include "pages/advice.h"
 #include "process/process.h"
+#include "watch/watch.h"
 #include <stook/version.h>
 
 struct stook_root stook_root = {
@@ -35,6 +36,7 @@ struct stook_root stook_root = {
         .heaps = &stook_heaps,
         .maintenance_process = &stook_maintenance_process,
         .huge_dear = &stook_huge_dear,
+        .large_debug = &stook_large_debug,
         .options = stook_option_states,
         .profile = &stook_profile,
         .profile_buckets = stook_profile_buckets,

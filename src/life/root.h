@@ -26,6 +26,7 @@
 
 #include "barn/sheaf.h"
 #include "cache/cache.h"
+#include "debug/debug_inside.h"
 #include "group/group.h"
 #include "heap/heaps.h"
 #include "pages/meta.h"
@@ -141,7 +142,9 @@ void stook_request_answer(struct stook_request *request);
         X(stook_heap, large_bytes) X(stook_heap, refusals) X(stook_heap, spilled) \
         X(stook_option_state, name) X(stook_option_state, value) X(stook_option_state, source) \
         X(stook_profile_state, modules) X(stook_profile_bucket, windows) \
-        X(stook_profile_pair, lives) X(stook_profile_module, file) X(stook_stack, frames)
+        X(stook_profile_pair, lives) X(stook_profile_module, file) \
+        X(stook_profile_life, stack) X(stook_stack, frames) X(stook_debug_tail, tracks) \
+        X(stook_debug, tail)
 
 /* Size of the structure, offset of the field. */
 #define STOOK_ROOT_LAYOUT_OF(structure, field) \
@@ -183,6 +186,7 @@ struct stook_root {
         struct stook_heap *const *heaps;
         const uint32_t *maintenance_process;
         const uint32_t *huge_dear;      /* see pages/purge.h */
+        const uint64_t *large_debug;    /* debug modes of large objects: watch/watch.h */
         const struct stook_option_state *options;       /* [STOOK_OPTIONS] */
         const struct stook_profile_state *profile;
         struct stook_profile_bucket *const *profile_buckets;    /* [STOOK_PROFILE_CHAINS] */

@@ -16,7 +16,7 @@
 
 /* What is known of a sample that is alive. */
 struct stook_sample {
-        struct stook_profile_life life;
+        struct stook_profile_life life; /* first: readers outside take a sample for it */
         struct stook_link link;         /* while it is free */
 };
 
