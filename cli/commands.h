@@ -10,6 +10,7 @@
 
 int cmd_bench(int argc, char **argv);
 int cmd_check(int argc, char **argv);
+int cmd_exporter(int argc, char **argv);
 int cmd_info(int argc, char **argv);
 int cmd_leaks(int argc, char **argv);
 int cmd_profile(int argc, char **argv);

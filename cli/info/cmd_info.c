@@ -233,11 +233,14 @@ static int save(const struct looks *l, const char *path)
 /* @again: text was printed before. */
 static void print(const struct options *o, struct target *t, const struct looks *l, bool again)
 {
+        const struct heap *heaps[LIBRARIES_MAX];
         struct json j;
         char name[512];
 
+        for (size_t i = 0; i < l->count; i++)
+                heaps[i] = &l->heaps[i];
         if (o->form == FORM_PROMETHEUS) {
-                info_prometheus(l->heaps, l->paths, l->count, &o->view, stdout);
+                info_prometheus(heaps, l->count, &o->view, false, stdout);
         } else if (o->form == FORM_JSON) {
                 json_begin(&j, stdout);
                 json_count(&j, "format", 1);

@@ -32,11 +32,11 @@ void info_text(const struct heap *heap, const struct info_view *view, FILE *out)
 void info_json(const struct heap *heap, const struct info_view *view, const char *library,
                struct json *json);
 /*
- * The text format of Prometheus, version 0.0.4. Metrics of all heaps of a process stand together,
- * so this takes them all.
+ * The text format of Prometheus, version 0.0.4, or that of OpenMetrics, without its last line.
+ * Metrics of all heaps stand together, so this takes them all; they may be of several processes.
  */
-void info_prometheus(const struct heap *heaps, const char *const *libraries, size_t count,
-                     const struct info_view *view, FILE *out);
+void info_prometheus(const struct heap *const *heaps, size_t count, const struct info_view *view,
+                     bool openmetrics, FILE *out);
 
 /* Letters for what a cache is, as in the kernel's slabinfo where it has them; 16 bytes. */
 const char *info_flags(const struct heap_cache *cache, char letters[16]);

@@ -16,10 +16,10 @@ struct chosen {
 };
 
 struct scrape {
-        const struct heap *heaps;
-        const char *const *libraries;
+        const struct heap *const *heaps;
         struct chosen     *chosen;      /* for each heap */
         size_t             count;
+        bool               openmetrics;
         FILE              *out;
 };
 
@@ -71,7 +71,7 @@ static const struct metric of_group[] = { STOOK_METRICS_OF_GROUP(OF_GROUP) };
 
 static void write_head(const struct scrape *s, const struct metric *m)
 {
-        const char *end = m->counts ? "_total" : "";
+        const char *end = m->counts && !s->openmetrics ? "_total" : "";
 
         fprintf(s->out, "# HELP stook_%s%s %s\n# TYPE stook_%s%s %s\n", m->name, end, m->help,
                 m->name, end, m->counts ? "counter" : "gauge");
@@ -81,8 +81,10 @@ static void write_head(const struct scrape *s, const struct metric *m)
 static void write_labels(const struct scrape *s, size_t heap, const struct metric *m)
 {
         fprintf(s->out, "stook_%s%s{pid=\"%u\",library=", m->name, m->counts ? "_total" : "",
-                s->heaps[heap].memory->pid);
-        write_value(s->out, s->libraries[heap]);
+                s->heaps[heap]->memory->pid);
+        write_value(s->out, s->heaps[heap]->library->image->path);
+        fputs(",program=", s->out);
+        write_value(s->out, s->heaps[heap]->memory->program);
 }
 
 static void write_number(const struct scrape *s, const struct metric *m, const void *from)
@@ -98,11 +100,15 @@ static void write_number(const struct scrape *s, const struct metric *m, const v
 
 static void write_caches(const struct scrape *s, const struct metric *m)
 {
+        bool of_objects = m->field == offsetof(struct heap_cache, pinned_bytes);
+
         write_head(s, m);
         for (size_t i = 0; i < s->count; i++)
                 for (size_t k = 0; k < s->chosen[i].count; k++) {
                         const struct heap_cache *c = s->chosen[i].caches[k];
 
+                        if (of_objects && s->heaps[i]->detail < HEAP_OBJECTS)
+                                continue;
                         write_labels(s, i, m);
                         fputs(",cache=", s->out);
                         write_value(s->out, c->name);
@@ -116,7 +122,7 @@ static void write_heaps(const struct scrape *s, const struct metric *m)
         write_head(s, m);
         for (size_t i = 0; i < s->count; i++) {
                 write_labels(s, i, m);
-                write_number(s, m, &s->heaps[i]);
+                write_number(s, m, s->heaps[i]);
         }
 }
 
@@ -141,7 +147,7 @@ static void write_resident(const struct scrape *s)
         write_head(s, &resident);
         for (size_t i = 0; i < s->count; i++)
                 for (size_t k = 0; k < COUNT(causes); k++) {
-                        const struct heap_resident *r = &s->heaps[i].resident;
+                        const struct heap_resident *r = &s->heaps[i]->resident;
 
                         if (!r->known)
                                 continue;
@@ -155,8 +161,8 @@ static void write_groups(const struct scrape *s, const struct metric *m)
 {
         write_head(s, m);
         for (size_t i = 0; i < s->count; i++)
-                for (size_t k = 0; k < s->heaps[i].group_count; k++) {
-                        const struct heap_group *g = &s->heaps[i].groups[k];
+                for (size_t k = 0; k < s->heaps[i]->group_count; k++) {
+                        const struct heap_group *g = &s->heaps[i]->groups[k];
 
                         write_labels(s, i, m);
                         fputs(",group=", s->out);
@@ -179,8 +185,8 @@ static void write_program_heaps(const struct scrape *s, const struct metric *m)
 {
         write_head(s, m);
         for (size_t i = 0; i < s->count; i++)
-                for (size_t k = 0; k < s->heaps[i].heap_count; k++) {
-                        const struct heap_heap *p = &s->heaps[i].heaps[k];
+                for (size_t k = 0; k < s->heaps[i]->heap_count; k++) {
+                        const struct heap_heap *p = &s->heaps[i]->heaps[k];
 
                         write_labels(s, i, m);
                         fputs(",heap=", s->out);
@@ -190,15 +196,15 @@ static void write_program_heaps(const struct scrape *s, const struct metric *m)
                 }
 }
 
-void info_prometheus(const struct heap *heaps, const char *const *libraries, size_t count,
-                     const struct info_view *view, FILE *out)
+void info_prometheus(const struct heap *const *heaps, size_t count, const struct info_view *view,
+                     bool openmetrics, FILE *out)
 {
-        struct scrape s = { heaps, libraries, calloc(count + 1, sizeof *s.chosen), count, out };
+        struct scrape s = { heaps, calloc(count + 1, sizeof *s.chosen), count, openmetrics, out };
 
         if (!s.chosen)
                 return;
         for (size_t i = 0; i < count; i++) {
-                s.chosen[i].count = info_choose(&heaps[i], view, &s.chosen[i].caches);
+                s.chosen[i].count = info_choose(heaps[i], view, &s.chosen[i].caches);
                 if (s.chosen[i].count == SIZE_MAX)
                         s.chosen[i].count = 0;
         }

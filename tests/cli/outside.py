@@ -215,7 +215,8 @@ class Outside(Inspect):
         self.assertEqual(*({line for line in head if line.split()[2] in both} for head in heads))
         self.assertGreater(len(both), 40)
         # One copy of the library, so a sample without process and library is the same.
-        samples = [{re.sub(r'\{pid="\d+",library="[^"]*",?', "{", line).replace("{}", "")
+        where = r'\{pid="\d+",library="[^"]*",program="[^"]*",?'
+        samples = [{re.sub(where, "{", line).replace("{}", "")
                     for line in text.splitlines() if not line.startswith("#")}
                    for text in (scrape, inside)]
         for name in ("stook_space_bytes ", "stook_large_bytes ", "stook_large_objects ",
