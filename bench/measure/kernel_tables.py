@@ -12,7 +12,7 @@ import pathlib
 
 import tables_aspace
 import tables_contention
-from contenders import OURS, Contender, Linked
+from contenders import Contender, Linked
 from engine import Failed, macro
 from interval import PAIRS_ENOUGH
 from setting import cells, preloaded, rounds

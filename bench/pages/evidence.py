@@ -9,7 +9,7 @@ Place: report.py puts it into Markdown, page.py into HTML.
 
 import workloads
 from contenders import OURS
-from interval import geometric_mean
+from interval import geometric_mean, has_interval
 from text import number
 
 # (experiment, cell, with what it is against where several are): what it is. The first workload of
@@ -95,7 +95,7 @@ def cells(side):
     low, high = side.cost_bounds()
     return [amount(side.ours["median"], side.unit),
             f"{side.rival} {amount(side.theirs['median'], side.unit)}", f"{side.cost():.2f}",
-            f"{low:.2f} to {high:.2f}" if side.ratio["n"] >= workloads.PAIRS_ENOUGH else "",
+            f"{low:.2f} to {high:.2f}" if has_interval(side.ratio) else "",
             WORDS[side.says]]
 
 
@@ -127,7 +127,8 @@ def against(rival, results):
         alone = workloads.Rule(rule.experiment, rule.time, rule.memory, rule.unit,
                                rule.memory_unit, rule.ours,
                                lambda name, rule=rule: rule.rivals(name) and
-                               name.rpartition("preloaded-")[2] == rival, rule.higher, rule.what)
+                               name.rpartition("preloaded-")[2] == rival, rule.higher, rule.what,
+                               rule.floor)
         yield from workloads.of_rule(alone, results["results"].get(rule.experiment, {}))
 
 

@@ -11,8 +11,8 @@ import re
 import textwrap
 
 from contenders import OURS
-from interval import (LESS, MORE, NO_DIFFERENCE, PAIRS_ENOUGH, beside, best_of, geometric_mean,
-                      measured_rates, standing)
+from interval import (LESS, MORE, NO_DIFFERENCE, beside, best_of, geometric_mean, measured_rates,
+                      standing)
 from text import interval_text, number
 
 AHEAD, BEHIND = "ahead", "behind"
@@ -25,13 +25,13 @@ def peers(name):
 class Rule:
     """Which metrics of an experiment are a workload's time and memory. `time` is a pattern that
     finds the cell; `memory` is a name with {cell} in it. Without `time`, `memory` is the
-    pattern."""
+    pattern. Memory below `floor` is what the library itself needs, and is no workload's."""
 
     def __init__(self, experiment, time, memory=None, unit="ns", memory_unit="KiB", ours=OURS,
-                 rivals=None, higher=False, what=""):
+                 rivals=None, higher=False, what="", floor=0):
         self.experiment, self.time, self.memory, self.unit = experiment, time, memory, unit
         self.memory_unit, self.ours, self.higher, self.what = memory_unit, ours, higher, what
-        self.rivals = rivals or peers
+        self.rivals, self.floor = rivals or peers, floor
 
 
 def begins(*prefixes):
@@ -55,7 +55,7 @@ RULES = [
          higher=True),
     Rule("realloc", r"(seconds)", "peak_KiB", unit="s"),
     Rule("calloc", r"(seconds)", "resident_KiB", unit="s"),
-    Rule("pattern_rows", r"(.+) ns", "{cell} peak_KiB"),
+    Rule("pattern_rows", r"(.+) ns", "{cell} peak_KiB", floor=1024),
     Rule("oversubscribed", r"(.+) ns", "{cell} peak_KiB"),
     Rule("heap_size", r"(.+) ns", "{cell} peak_KiB"),
     Rule("churn", r"(ns|seconds)", "peak_KiB", unit="s"),
@@ -136,6 +136,8 @@ def of_rule(rule, table):
         time = side_of(table, rule, metric, rule.unit, rule.higher) if rule.time else None
         name = metric if not rule.time else (rule.memory or "").format(cell=cell)
         memory = side_of(table, rule, name, rule.memory_unit) if name else None
+        if memory and memory.theirs["median"] < rule.floor:
+            memory = None
         if time or memory:
             yield Workload(rule, cell, time, memory)
 

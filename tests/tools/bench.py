@@ -33,7 +33,6 @@ import held_memory                                          # noqa: E402
 import interval                                             # noqa: E402
 import kernel_tables                                        # noqa: E402
 import machine                                              # noqa: E402
-import page                                                 # noqa: E402
 import run                                                  # noqa: E402
 import setting as settings                                  # noqa: E402
 import suites                                               # noqa: E402

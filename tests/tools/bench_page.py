@@ -52,6 +52,11 @@ class Workloads(unittest.TestCase):
         self.assertNotIn("inf |", report.markdown(results))
         self.assertIn("prodcons 64", page.html(results))
 
+    def test_what_a_library_itself_needs_is_no_workload(self):
+        table = {name: {"x/1 ns": times(1), "x/1 peak_KiB": times(kib)}
+                 for name, kib in (("stook", 300), ("glibc", 200))}
+        self.assertIsNone(workloads.all_of({"results": {"pattern_rows": table}})[0].memory)
+
     def test_few_rounds_say_nothing(self):
         self.assertEqual({w.time.says for w in workloads.all_of(session(n=5))},
                          {interval.NO_DIFFERENCE})
@@ -81,7 +86,7 @@ class Workloads(unittest.TestCase):
             rule = rules[0]
             time = rule.time.replace("(.+)", "x/1").replace(r"([\w/]+)", "x")
             memory = (rule.memory or "").format(cell="x/1")
-            table = {c: {time: times(1), memory: times(2)} for c in ("stook", "glibc")}
+            table = {c: {time: times(1), memory: times(2000)} for c in ("stook", "glibc")}
             workloads.print_standings(name, table, said.append, lambda rows, columns: None)
             self.assertEqual(said[:1], [f"  time in {rule.unit}" +
                                     (f", memory in {rule.memory_unit}" if memory else "")], name)

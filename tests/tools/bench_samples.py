@@ -25,9 +25,9 @@ def times(first, n=8, step=0.01):
 
 def session(ours=1.0, theirs=2.0, n=8, **about):
     """Results with a workload of each kind: ours takes so much, glibc so much."""
-    table = {"stook": {"lifo/1 ns": times(ours, n), "lifo/1 peak_KiB": times(100 * ours, n)},
-             "glibc": {"lifo/1 ns": times(theirs, n), "lifo/1 peak_KiB": times(50, n)},
-             "mimalloc": {"lifo/1 ns": times(theirs * 2, n), "lifo/1 peak_KiB": times(900, n)}}
+    table = {"stook": {"lifo/1 ns": times(ours, n), "lifo/1 peak_KiB": times(10000 * ours, n)},
+             "glibc": {"lifo/1 ns": times(theirs, n), "lifo/1 peak_KiB": times(5000, n)},
+             "mimalloc": {"lifo/1 ns": times(theirs * 2, n), "lifo/1 peak_KiB": times(90000, n)}}
     threads = {name: {f"{n_threads} threads {metric}": times(cost * n_threads, n)
                       for n_threads in (1, 64, 2000) for metric in ("ns", "peak_KiB")}
                for name, cost in (("stook", ours), ("glibc", theirs))}
