@@ -8,7 +8,8 @@ and it is left out. Times are processor time, by the speed that the loops show. 
 turns, in processes started anew, because where memory lies differs from process to process. What a
 block says is the lower quartile of its slices. Blocks are the rounds of a table: they stay
 neighbours, and interval.py compares them as it compares rounds of whole programs. Blocks go on
-until the interval of the ratio to the best rival is narrower than NARROW, or until MOST.
+until the interval of the ratio to the best rival is narrower than NARROW, or until MOST; where time
+is short, until six tell something.
 Place: micro.py and scale.py name contenders, programs and rows.
 """
 
@@ -164,7 +165,7 @@ class Run:
             table = as_table(answers)
             if n + 1 >= self.fewest:
                 rows = [r for r in rows if not settled(table, ours.contender.name, ours.name_of(r))]
-            if not rows or is_late():
+            if not rows or n + 1 >= PAIRS_ENOUGH and is_late():
                 break
         ns = quantile(self.steps, 0.1) if self.steps else 0
         return {name: {metric: [v if v is None or metric not in times else v * ns

@@ -44,12 +44,12 @@ SHORT_SECONDS = 1200
 # Of the time, the part in which rounds begin. At its end programs that still run are ended.
 ROUNDS_PART = 0.87
 # What else takes more or less than 2 where time is shared out among all.
-SHARES = {"object_pair": 4, "malloc_pair": 6, "malloc_calls": 5, "bulk": 1, "pattern_rows": 14,
-          "mixtures": 3, "heap_pair": 1, "heap_ends": 1, "prodcons": 4, "realloc": 1, "calloc": 1,
-          "oversubscribed": 4, "nodes": 4, "heap_size": 4,
-          "spike": 6, "churn": 4, "phases": 3, "random_order": 4, "live_set": 3,
-          "sparse_caches": 1, "replay": 5, "sizes": 4, "table11": 6, "table12": 3, "mmap2": 3,
-          "page_fault3": 3, "maple_map": 4, "programs": 20, "fleet_mixes": 6}
+SHARES = {"object_pair": 3, "malloc_pair": 5, "malloc_calls": 5, "bulk": 1, "pattern_rows": 16,
+          "heap_pair": 1, "heap_ends": 1, "prodcons": 4, "realloc": 1, "calloc": 1,
+          "oversubscribed": 4, "nodes": 4, "heap_size": 4, "spike": 6, "churn": 4, "phases": 3,
+          "random_order": 4, "live_set": 3, "sparse_caches": 1, "replay": 5, "sizes": 4,
+          "table11": 6, "table12": 3, "mmap2": 3, "page_fault3": 3, "maple_map": 4,
+          "programs": 40, "fleet_mixes": 8}
 QUICK_PAIRS = 6
 
 

@@ -27,10 +27,11 @@ what was measured beside other allocators is in [BENCHMARKS.md](../docs/BENCHMAR
 FIGURES_HEAD = "| | Stook | best peer | ratio (95 %) | measured by |"
 HOW = """\
 Rows of single calls: all contenders run at the same time and take turns of two milliseconds of
-processor time. A calibration loop runs before and behind each; where the two differ by more than
-3 %, the slice is left out. Times are by the speed that the loops show. Twelve slices of each
+processor time. A calibration loop runs before and behind each; where the two differ by more than 3
+%, the slice is left out. Times are by the speed that the loops show. Twelve slices of each
 contender, in processes started anew, are a block; its figure is the lower quartile. Blocks go on
-until the interval of the ratio is narrower than 3 %, or there are thirty.
+until the interval of the ratio is narrower than 3 %, or there are thirty, or the time is over (six
+at least).
 
 Programs and other rows: whole runs, one of each contender in turn, forth and back; the first run
 counts, none is repeated for a better one. Time is user and system time of the program and its

@@ -68,7 +68,7 @@ class Slices(unittest.TestCase):
         run = slices.Run([job("ours", 2), job("theirs", 4)], ["x"], self.fail, 6, 8)
         with unittest.mock.patch.object(slices, "settled", lambda *of: False):
             self.assertEqual(len(run.table()["ours"]["x"]), 8)
-            self.assertEqual(len(run.table(lambda: True)["ours"]["x"]), 1)
+            self.assertEqual(len(run.table(lambda: True)["ours"]["x"]), 6)
 
     def test_a_wide_interval_is_not_settled(self):
         theirs = {"m": [4.0] * 10}
