@@ -157,7 +157,8 @@
  * one load, and not for main's word and then for the top: both were stored a moment ago, as a rule.
  * A processor holds loads that often meet such a store back until the addresses of all stores
  * before them are known, those into the last object included. The next call's loads then wait for
- * this call's object. With sizes in turn that was a third of the time of a pair (docs/TRIED.md).
+ * this call's object. With sizes in turn that was a third of the time of a pair
+ * (docs/decisions/guess.md).
  */
 .macro TAKE empty, checked
         movq (%r10,%r8), %r9                    /* main */

@@ -23,7 +23,7 @@
 #define STOOK_CLASS_MAX ((size_t)128 << 10)
 /*
  * Sizes up to here by a table of one entry for each 16 bytes. A branch beyond it is mispredicted
- * where sizes on both sides of it come at random: more often the smaller it is (docs/TRIED.md).
+ * where sizes on both sides of it come at random (docs/decisions/size-table.md).
  */
 #define STOOK_CLASS_TABLE_MAX 16384
 /* Aligned requests up to here have a hot path: classes that are a multiple of what they ask for. */
