@@ -122,6 +122,10 @@ def main():
     for name in sorted(functions):
         if not re.search(rf"^\.Nm {name}\b", manual, re.M):
             fault(f"no page names {name}")
+    overview = (MAN / "libstook.3").read_text()
+    for page in MAN.glob("*.3"):
+        if page.stem != "libstook" and f"Xr {page.stem} 3" not in overview:
+            fault(f"libstook.3 does not name {page.name}")
     environment = words_of((MAN / "stook-env.7").read_text())
     for folder in ("src", "dropin", "cli"):
         for path in (SOURCE / folder).rglob("*.[chS]"):
