@@ -3,6 +3,7 @@
 #   make build      build/stook, build/libstook.so, build/libstook.a, build/libstook-malloc.so
 #   make run        a real program on real data, on stook and on the system's malloc
 #   make test       all tests                   make bench      benchmarks beside other allocators
+#   make docs       build/site/html: documents, manual and headers as a site
 #   make install    PREFIX (/usr/local), LIBDIR (lib), DESTDIR
 #   make uninstall  removes what the last `make install` from this build folder put there
 #   make clean      removes the build folder
@@ -12,7 +13,7 @@ PREFIX ?= /usr/local
 LIBDIR ?= lib
 DESTDIR ?=
 
-.PHONY: build run test bench install uninstall clean
+.PHONY: build run test bench docs install uninstall clean
 .NOTPARALLEL:
 
 build: $(BUILD)/build.ninja
@@ -41,6 +42,10 @@ bench:
 	$(MAKE) build
 	meson configure $(BUILD) -Dbench=enabled
 	ninja -C $(BUILD) bench
+
+docs:
+	tools/install-deps docs
+	tools/make/site $(BUILD)/site
 
 install: build
 	meson configure $(BUILD) -Dprefix=$(abspath $(PREFIX)) -Dlibdir=$(LIBDIR)

@@ -14,7 +14,8 @@ import unittest
 import stook as s
 
 SOURCE = pathlib.Path(os.environ["STOOK_SOURCE"])
-PAGES = ["docs/DEBUGGING.md", "docs/HARDENING.md", "docs/PROFILE.md", "docs/TRACE.md",
+PAGES = ["docs/ADOPT.md", "docs/DEBUGGING.md", "docs/HARDENING.md", "docs/OPERATE.md",
+         "docs/PROFILE.md", "docs/TRACE.md", "docs/TUNING.md",
          *(str(p.relative_to(SOURCE)) for p in sorted((SOURCE / "man").glob("*.[17]")))]
 # The words that commands begin with, where no "$" says so.
 BEGIN = re.compile(r"\$ |stook |STOOK_|PYTHON|cc |perf |kill |go |valgrind |\./")
@@ -26,6 +27,7 @@ LEFT_OUT = {
 }
 # What is much, and would need more of the machine.
 SHORTER = {"/usr/lib/python3.*": "/usr/lib/python3.*/json", "PROGRAM": "./program",
+           " PID": " $SERVER", "/PID/": "/$SERVER/",
            "PYTHONPYCACHEPREFIX=/tmp/code ": ""}
 ENDS = {"./overruns": 134, "./frees_twice": 134, "./list": 1, "run --leaks": 23}
 
@@ -159,7 +161,7 @@ class Examples(s.Compiled):
 
     def run_all(self, examples):
         """In one shell, which has the numbers of programs in the background."""
-        script = ["./server wait & SERVER=$!; export SERVER; sleep 1"]
+        script = ["STOOK_MAINTENANCE=1 ./server wait & SERVER=$!; export SERVER; sleep 1"]
         for command, _ in examples:
             script.append(command)
             # What goes on in the background begins; what is signalled does something.
