@@ -21,6 +21,8 @@ PAGES = ["docs/ADOPT.md", "docs/DEBUGGING.md", "docs/HARDENING.md", "docs/OPERAT
 BEGIN = re.compile(r"\$ |stook |STOOK_|PYTHON|cc |perf |kill |go |valgrind |\./")
 LEFT_OUT = {
     r"\bstook bench\b": "takes minutes; tools/bench",
+    r"^stook top .*PID": "needs a terminal; cli/top",
+    r"^stook exporter": "it serves until it is ended; cli/exporter",
     r"bench/data/": "cli/replay replays them",
     r"^go tool": "pprof is no part of this; the file's format: cli/profile",
     r"FOLDER|^cc .* \.\.\.": "the reader has to put something in",

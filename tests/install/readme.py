@@ -70,7 +70,8 @@ def environment(work):
     env = {k: v for k, v in os.environ.items()
            if not k.startswith(("STOOK_", "MAKE", "MESON")) and
            k not in ("MFLAGS", "BUILD", "DESTDIR", "LIBDIR", "LD_PRELOAD")}
-    env.update(PREFIX=str(prefix), PATH=f"{work / 'bin'}:{prefix / 'bin'}:{env['PATH']}", LC_ALL="C",
+    env.update(PREFIX=str(prefix), LC_ALL="C",
+               PATH=f"{work / 'bin'}:{prefix / 'bin'}:{env['PATH']}",
                PKG_CONFIG_PATH=str(prefix / "lib/pkgconfig"))
     # The program finds its library there by its own run path.
     env.pop("LD_LIBRARY_PATH", None)
