@@ -17,6 +17,7 @@
 #include <cmocka.h>
 #include <stook/stook.h>
 
+#include "asleep.h"
 #include "race/epoch_calls.h"
 
 static const struct stook_rcu *const rcu = &stook_rcu_epoch;
@@ -53,10 +54,12 @@ static void test_readers_are_waited_for(void **state)
         assert_int_equal(pthread_create(&reader, NULL, stay, NULL), 0);
         wait_for(&inside, 1);
         call_all();
+        tell_tid(&waiter);
         __atomic_store_n(&leave, 1, __ATOMIC_SEQ_CST);
         rcu->barrier();
         assert_true(all_are_called());
         pthread_join(reader, NULL);
+        waiter = 0;
         assert_int_equal(__atomic_load_n(&seen_inside, __ATOMIC_SEQ_CST), 0);
 }
 
@@ -238,9 +241,12 @@ static void *end_inside_with_key(void *key)
         return NULL;
 }
 
-static void *let_go_soon(void *unused)
+static unsigned waits;                  /* atomic: the next thing that it does */
+
+static void *let_go_when_waited_for(void *unused)
 {
-        usleep(30000);                  /* in this time a grace period would end */
+        wait_for(&waits, 1);
+        wait_until_asleep(&waiter, &late_ended);
         __atomic_store_n(&leave, 1, __ATOMIC_SEQ_CST);
         return unused;
 }
@@ -259,11 +265,14 @@ static void test_a_record_is_given_away_once(void **state)
         assert_int_equal(pthread_create(&thread, NULL, end_inside_with_key, &key), 0);
         pthread_join(thread, NULL);
         assert_int_equal(inside, 1);
-        assert_int_equal(pthread_create(&other, NULL, let_go_soon, NULL), 0);
+        assert_int_equal(pthread_create(&other, NULL, let_go_when_waited_for, NULL), 0);
+        tell_tid(&waiter);
+        __atomic_store_n(&waits, 1, __ATOMIC_SEQ_CST);
         assert_int_equal(stook_epoch_synchronize(), 0);
         assert_int_equal(__atomic_load_n(&late_ended, __ATOMIC_SEQ_CST), 1);
         pthread_join(other, NULL);
         pthread_join(late_reader, NULL);
+        waiter = 0;
         assert_int_equal(ends, 1);
         stook_on_report(NULL, NULL);
         pthread_key_delete(key);

@@ -1,9 +1,11 @@
+#include "asleep.h"
 #include "race/epoch_calls.h"
 
 #include <string.h>
 #include <unistd.h>
 
 unsigned called, inside, leave, seen_inside;
+pid_t waiter;
 
 struct counted {
         struct stook_rcu_head head;     /* first */
@@ -56,7 +58,8 @@ void *stay(void *unused)
         stook_epoch_read_unlock();
         __atomic_store_n(&inside, 1, __ATOMIC_SEQ_CST);
         wait_for(&leave, 1);
-        usleep(30000);                  /* in this time a grace period would end */
+        if (waiter)
+                wait_until_asleep(&waiter, &called);
         __atomic_store_n(&seen_inside, __atomic_load_n(&called, __ATOMIC_SEQ_CST),
                          __ATOMIC_SEQ_CST);
         stook_epoch_read_unlock();

@@ -10,6 +10,7 @@
 #define STOOK_TEST_EPOCH_CALLS_H
 
 #include <stdbool.h>
+#include <sys/types.h>
 #include <stook/stook.h>
 
 enum { N = 1000 };
@@ -25,7 +26,9 @@ void call_all(void);
 bool all_are_called(void);
 /* Until *word is @wanted, for a minute at most. */
 void wait_for(const unsigned *word, unsigned wanted);
-/* A thread that stays inside a section until `leave`, and a while. */
+/* The thread that is to wait for readers; 0: none is known. Written before `leave`. */
+extern pid_t waiter;
+/* A thread that stays inside a section until `leave`, and until `waiter` waits for it. */
 void *stay(void *unused);
 
 #endif

@@ -27,6 +27,7 @@
 #include <cmocka.h>
 
 #include <urcu/call-rcu.h>
+#include "asleep.h"
 #include "flavours.h"
 #include "trap_flag.h"
 
@@ -110,7 +111,6 @@ static void test_without_a_thread_the_barrier_does_it(void **state)
         call_all(all, N);
         assert_int_equal(refuse, 0);
         assert_int_equal(made, 0);
-        usleep(30000);
         assert_int_equal(called, 0);
         f->table->barrier();
         check_all();
@@ -172,13 +172,17 @@ static void test_the_thread_does_it_alone(void **state)
 /* ---- a grace period it is ---- */
 
 static int inside;                      /* atomic */
+static unsigned waits;                  /* atomic: the first thread is about to */
+static pid_t waiter;                    /* atomic */
 
 static void *stay(void *unused)
 {
         f->flavour->register_thread();
         f->table->read_lock();
         __atomic_store_n(&inside, 1, __ATOMIC_SEQ_CST);
-        usleep(50000);
+        while (!__atomic_load_n(&waits, __ATOMIC_SEQ_CST))
+                usleep(100);
+        wait_until_asleep(&waiter, &called);
         /* No callback was called that was given after this reader came in. */
         inside = __atomic_load_n(&called, __ATOMIC_SEQ_CST) ? 3 : 2;
         f->table->read_unlock();
@@ -192,6 +196,7 @@ static void test_readers_are_waited_for(void **state)
 
         (void)state;
         inside = 0;
+        waits = 0;
         called = 0;
         f->flavour->thread_offline();
         assert_int_equal(pthread_create(&reader, NULL, stay, NULL), 0);
@@ -199,6 +204,8 @@ static void test_readers_are_waited_for(void **state)
                 usleep(100);
         f->flavour->thread_online();
         call_all(all, N);
+        tell_tid(&waiter);
+        __atomic_store_n(&waits, 1, __ATOMIC_SEQ_CST);
         f->table->barrier();
         check_all();
         f->flavour->thread_offline();
