@@ -42,6 +42,9 @@ static void a_closed_barn_loses_nothing(void **state)
         assert_true(stook_barn_push_full(&idle->barns, 0, filled(idle)));
         assert_true(stook_barns_close(&idle->barns));
         stook_barns_give_all();
+        /* Who does not get in is no visitor that the next close waits for. */
+        assert_false(stook_barns_visit_begin(&idle->barns));
+        assert_true(stook_barns_close(&idle->barns));
         assert_int_equal(stook_tagged_stack_count_racy(&idle->barns.node[0].full), 1);
         stook_barns_open(&idle->barns);
         stook_barns_give_all();
@@ -49,6 +52,9 @@ static void a_closed_barn_loses_nothing(void **state)
         /* The wait for a visitor that does not leave is bounded. */
         __atomic_add_fetch(&idle->barns.visits, 1, __ATOMIC_RELAXED);
         assert_false(stook_barns_close(&idle->barns));
+        /* Then it is open. */
+        assert_true(stook_barns_visit_begin(&idle->barns));
+        stook_barns_visit_end(&idle->barns);
         stook_barns_fork_child(&idle->barns, false);
         assert_true(stook_barns_close(&idle->barns));
         /*

@@ -1,6 +1,7 @@
 /*
- * What this proves: sheaf I2 and I3. Counts survive a change of the sheaf's cache. Capacities fill
- * their memory. No sheaf's word is at an address where a slot's line might be, modulo 4096.
+ * What this proves: sheaf I2 and I3. Counts survive a change of the sheaf's cache. A sheaf serves
+ * its node again; what waits for readers is summed apart. Capacities fill their memory. No sheaf's
+ * word is at an address where a slot's line might be, modulo 4096.
  */
 #include "unit/barn/fixture.h"
 
@@ -61,6 +62,57 @@ static void counts_go_with_the_memory(void **state)
         memset(out, 0, sizeof(out));
 }
 
+/* A sheaf of a node has memory that this node touched first. */
+static void sheaves_serve_again_on_their_node(void **state)
+{
+        struct fake_cache *c = make(1, 12, 10, 10);
+        struct stook_sheaf *of[3];
+
+        (void)state;
+        nodes = 3;
+        for (unsigned node = 0; node < 3; node++) {
+                of[node] = stook_sheaf_new(1, 12, node, &c->counters);
+                assert_non_null(of[node]);
+                assert_int_equal(stook_sheaf_node(of[node]), node);
+        }
+        for (unsigned node = 0; node < 3; node++)
+                stook_sheaf_delete(of[node], &c->counters);
+        for (unsigned node = 0; node < 3; node++) {
+                struct stook_sheaf *again = stook_sheaf_new(1, 12, node, &c->counters);
+
+                assert_ptr_equal(again, of[node]);
+                stook_sheaf_delete(again, &c->counters);
+        }
+        nodes = 1;
+}
+
+/* What waits for readers was not pushed, nor is it allocated from. */
+static void what_waits_is_summed_apart(void **state)
+{
+        struct fake_cache *c = make(1, 12, 10, 10);
+        struct stook_sheaf *s = stook_barn_refill(&c->barns, 0, NULL, UINT_MAX);
+        struct stook_sheaf_sums sums;
+        unsigned size;
+
+        (void)state;
+        s->word += 5 * (uint64_t)STOOK_SHEAF_POP;
+        size = stook_sheaf_size(s);
+        stook_sheaf_begin_rcu(s, &c->counters);
+        s->word += size;
+        stook_sheaf_sum(1, &sums);
+        assert_int_equal(sums.rcu, size);
+        assert_int_equal(sums.pops, 0);
+        assert_int_equal(sums.pushes, 0);
+        assert_int_equal(sums.objects, size);
+        stook_sheaf_end_rcu(s, &c->counters);
+        stook_sheaf_sum(1, &sums);
+        assert_int_equal(sums.rcu, 0);
+        assert_int_equal(sums.objects, size);
+        stook_barn_flush(&c->barns, s);
+        stook_sheaf_delete(s, &c->counters);
+        memset(out, 0, sizeof(out));
+}
+
 static void words_lie_between_the_starts_of_lines(void **state)
 {
         struct fake_cache *c = make(4, 124, 2, 2);
@@ -86,6 +138,8 @@ int main(void)
                 cmocka_unit_test_setup(capacities_fill_their_memory, setup),
                 cmocka_unit_test_setup(the_zero_sheaf_is_empty_and_full, setup),
                 cmocka_unit_test_setup(counts_go_with_the_memory, setup),
+                cmocka_unit_test_setup(sheaves_serve_again_on_their_node, setup),
+                cmocka_unit_test_setup(what_waits_is_summed_apart, setup),
                 cmocka_unit_test_setup(words_lie_between_the_starts_of_lines, setup),
         };
 

@@ -127,6 +127,25 @@ static void a_stuck_lock_is_not_waited_for(void **state)
         assert_true(waits > 0);
 }
 
+static void become_stuck(uint32_t *word, uint32_t value, uint64_t ns)
+{
+        (void)word, (void)value, (void)ns;
+        waits++;
+        a.word |= STUCK;                        /* another thread has waited for it in vain */
+}
+
+static void a_lock_that_becomes_stuck_is_not_waited_for(void **state)
+{
+        static const struct stook_lock_sleep stuck = { become_stuck, fake_wake };
+
+        (void)state;
+        stook_lock_set_sleep(&stuck);
+        held_by_another(&a);
+        assert_false(stook_lock_take(&a));
+        assert_int_equal(waits, 1);
+        assert_int_equal(stook_self->locks_held, 0);
+}
+
 static unsigned holds_left;
 
 /* While a thread sleeps the lock is dropped, and its holder takes it again, so many times. */
@@ -563,6 +582,7 @@ int main(void)
                 cmocka_unit_test_setup(try_never_waits, setup),
                 cmocka_unit_test_setup(a_wait_ends_without_the_holder, setup),
                 cmocka_unit_test_setup(a_stuck_lock_is_not_waited_for, setup),
+                cmocka_unit_test_setup(a_lock_that_becomes_stuck_is_not_waited_for, setup),
                 cmocka_unit_test_setup(a_busy_lock_is_waited_for_longer, setup),
                 cmocka_unit_test_setup(waits_that_are_jumped_out_of_end, setup),
                 cmocka_unit_test_setup(before_start_a_wait_spins, setup),

@@ -11,6 +11,8 @@
 #include <limits.h>
 #include <pthread.h>
 
+#include <stook/sheaf.h>
+
 #include "on_nodes.h"
 
 #define N 1000
@@ -58,6 +60,42 @@ static void a_node_is_obeyed(void **state)
                         stook_cache_free(cache, object);
                 }
         }
+        gone(cache);
+}
+
+/* Neither slabs of another node, though there is no memory, nor sheaves: one or many. */
+static void none_of_another_node_serves(void **state)
+{
+        struct stook_cache *cache = stook_cache_create("of another", 1000, NULL);
+        struct stook_cache_node_stats stats = { .stats_size = sizeof(stats) };
+        static void *object[N];
+        void *more[20];
+
+        (void)state;
+        NEED_NODE(2);
+        for (int i = 0; i < N; i++)
+                assert_non_null(object[i] = stook_cache_alloc_node(cache, STOOK_ALLOC_THISNODE, 2));
+        /* Many slabs of node 2 have free objects: every second one. */
+        for (int i = 0; i < N / 2; i++)
+                stook_cache_free(cache, object[2 * i]);
+        for (int i = 0; i < N / 2; i++)
+                object[i] = object[2 * i + 1];
+        assert_true(stook_cache_shrink(cache) >= 0);
+        assert_int_equal(stook_cache_get_node_stats(cache, 2, &stats), 0);
+        assert_true(stats.slabs_partial > cache->slabs.min_partial);
+        NEED_NODE(0);
+        stook_inject.span_fail_from = 1;
+        for (int i = 0; i < 5; i++)
+                assert_null(stook_cache_alloc_node(cache, STOOK_ALLOC_THISNODE, 0));
+        assert_null(stook_cache_alloc_flags(cache, STOOK_ALLOC_THISNODE));
+        assert_int_equal(stook_cache_alloc_bulk(cache, STOOK_ALLOC_THISNODE, 20, more), -ENOMEM);
+        assert_null(stook_sheaf_prefill(cache, STOOK_ALLOC_THISNODE, 20));
+        /* A call that does not insist gets what there is. */
+        assert_int_equal(stook_cache_alloc_bulk(cache, 0, 1, more), 0);
+        stook_inject.span_fail_from = 0;
+        assert_int_equal(node_of(more[0]), 2);
+        stook_cache_free(cache, more[0]);
+        free_all(cache, object, N / 2);
         gone(cache);
 }
 
@@ -545,6 +583,7 @@ int main(void)
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(the_mode_shows_them),
                 cmocka_unit_test(a_node_is_obeyed),
+                cmocka_unit_test(none_of_another_node_serves),
                 cmocka_unit_test(mismatches_are_counted),
                 cmocka_unit_test(figures_go_by_node),
                 cmocka_unit_test(what_is_asked_for_is_looked_at),

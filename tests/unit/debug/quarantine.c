@@ -2,7 +2,8 @@
  * What this proves: a free that makes another cache's object leave the quarantine keeps that cache
  * from being destroyed meanwhile, and the destroy then succeeds; what belongs to a cache that is
  * being destroyed is left to the destroy; caches come and go beside a thread that fills the ring;
- * objects leave in the order in which they came.
+ * objects leave in the order in which they came; there are never more bytes than the limit, an
+ * object beyond it makes none leave, and a destroy takes what is its own alone.
  */
 #include <pthread.h>
 #include <setjmp.h>
@@ -19,6 +20,7 @@
 #include "debug/debug_modes.h"
 
 #define OBJECTS 20
+#define LIMIT   65536                   /* the test's environment */
 
 static struct stook_cache *goes, *stays;
 static void *of_goes[OBJECTS];
@@ -118,6 +120,37 @@ static void what_came_first_leaves_first(void **state)
         assert_int_equal(stook_quarantine_bytes(), 0);
 }
 
+static void the_limit_is_kept(void **state)
+{
+        static void *objects[200];
+        uint64_t before;
+        void *large;
+
+        (void)state;
+        stays = create("stays", 1000);
+        goes = create("goes", STOOK_OBJECT_MAX);
+        large = stook_cache_alloc(goes);
+        assert_non_null(large);
+        for (unsigned i = 0; i < 200; i++)
+                assert_non_null(objects[i] = stook_cache_alloc(stays));
+        for (unsigned i = 0; i < 200; i++) {
+                stook_cache_free(stays, objects[i]);
+                assert_in_range(stook_quarantine_bytes(), 1, LIMIT);
+        }
+        before = stook_quarantine_bytes();
+        assert_true(before > LIMIT / 2);
+        stook_cache_free(goes, large);
+        assert_int_equal(stook_quarantine_bytes(), before);
+        assert_int_equal(stook_cache_destroy(goes), 0);
+        assert_int_equal(stook_quarantine_bytes(), before);
+        goes = create("goes", 500);
+        stook_cache_free(goes, stook_cache_alloc(goes));
+        assert_int_equal(stook_cache_destroy(goes), 0);
+        assert_in_range(stook_quarantine_bytes(), LIMIT / 2, LIMIT);
+        assert_int_equal(stook_cache_destroy(stays), 0);
+        assert_int_equal(stook_quarantine_bytes(), 0);
+}
+
 static unsigned left;
 
 static void count_of_goes(void *object)
@@ -196,6 +229,7 @@ static void caches_come_and_go(void **state)
 int main(void)
 {
         const struct CMUnitTest tests[] = {
+                cmocka_unit_test(the_limit_is_kept),
                 cmocka_unit_test(what_came_first_leaves_first),
                 cmocka_unit_test(a_destroy_waits_for_what_leaves),
                 cmocka_unit_test(a_destroy_has_what_is_its_own),

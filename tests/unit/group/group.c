@@ -116,6 +116,34 @@ static void usage_is_exact(void **state)
         end(group);
 }
 
+/* More groups than a slot has places for what is charged in advance: one takes another's place. */
+static void groups_that_take_turns_keep_nothing(void **state)
+{
+        enum { GROUPS = 64, EACH = 3 };
+        static void *of[GROUPS][EACH];
+        struct stook_group *groups[GROUPS];
+
+        (void)state;
+        for (unsigned g = 0; g < GROUPS; g++)
+                groups[g] = group_of(NULL, 0);
+        for (unsigned round = 0; round < 4; round++) {
+                for (unsigned g = 0; g < GROUPS; g++) {
+                        stook_group_enter(groups[g]);
+                        for (unsigned i = 0; i < EACH; i++)
+                                assert_non_null(of[g][i] = stook_cache_alloc(cache));
+                }
+                stook_group_enter(NULL);
+                for (unsigned g = 0; g < GROUPS; g++) {
+                        assert_int_equal(stook_group_usage(groups[g]), EACH * slot);
+                        for (unsigned i = 0; i < EACH; i++)
+                                stook_cache_free(cache, of[g][i]);
+                        assert_int_equal(stook_group_usage(groups[g]), 0);
+                }
+        }
+        for (unsigned g = 0; g < GROUPS; g++)
+                end(groups[g]);
+}
+
 static void a_limit_holds_to_the_byte(void **state)
 {
         struct stook_group *group = group_of(NULL, 700 * slot + slot - 1);
@@ -564,6 +592,8 @@ int main(void)
                 cmocka_unit_test_setup_teardown(malloc_is_charged, set_up, tear_down),
                 cmocka_unit_test_setup_teardown(large_objects_fill_a_group, set_up, tear_down),
                 cmocka_unit_test_setup_teardown(a_child_goes_on, set_up, tear_down),
+                cmocka_unit_test_setup_teardown(groups_that_take_turns_keep_nothing, set_up,
+                                                tear_down),
                 cmocka_unit_test_setup_teardown(bad_arguments_are_refused, set_up, tear_down),
                 cmocka_unit_test_setup_teardown(a_second_put_is_told, set_up, tear_down),
                 cmocka_unit_test_setup_teardown(an_overwritten_word_is_told, set_up, tear_down),

@@ -1,7 +1,10 @@
 /*
- * Proves that what waits for readers is bounded, and that nothing is refused for ever.
+ * Proves that what waits for readers is bounded, large objects, too; that a free that may wait
+ * waits for room; and that nothing is refused for ever.
  */
 #include <errno.h>
+#include <pthread.h>
+#include "os/os.h"
 #include "unit/rcu/by_hand.h"
 
 /* No grace period ever ends: readers are stalled. */
@@ -93,9 +96,72 @@ static void test_waiters_of_a_parent_are_forgotten(void **state)
         assert_int_equal(stook_cache_destroy(cache), 0);
 }
 
+static void test_large_objects_wait_in_full(void **state)
+{
+        size_t bytes = (size_t)2 << 20;
+
+        (void)state;
+        stook_rcu_barrier();
+        assert_int_equal(stook_free_rcu(stook_malloc(bytes)), 0);
+        assert_in_range(stook_rcu_backlog(), bytes, 2 * bytes);
+        stook_rcu_barrier();
+        assert_int_equal(stook_rcu_backlog(), 0);
+}
+
+static void test_the_limit_is_a_part_of_the_memory(void **state)
+{
+        uint64_t before = stook_rcu_limit_bytes();
+        uint64_t memory = stook_os_memory_bytes(), address = stook_os_address_limit();
+
+        (void)state;
+        stook_rcu_set_default_limit(0);
+        stook_rcu_find_default_limit();
+        assert_int_equal(stook_rcu_limit_bytes(), (memory < address ? memory : address) / 8);
+        stook_rcu_set_default_limit(before);
+}
+
+static uint32_t over;
+
+/* The only one that calls it while the other thread waits. */
+static void *end_a_grace_period(void *unused)
+{
+        while (!__atomic_load_n(&stook_rcu_waiters, __ATOMIC_RELAXED))
+                if (__atomic_load_n(&over, __ATOMIC_RELAXED))
+                        return unused;
+        grace();
+        return unused;
+}
+
+static void test_a_free_waits_for_room(void **state)
+{
+        enum { LIMIT = 100000 };
+        struct stook_cache *cache = new_cache(0);
+        pthread_t thread;
+
+        (void)state;
+        stook_rcu_barrier();
+        stook_rcu_set_limit(LIMIT, 3600000);
+        while (stook_rcu_backlog() < LIMIT)
+                assert_int_equal(stook_cache_free_rcu(cache, stook_cache_alloc(cache)), 0);
+        may_wait = 2;
+        over = 0;
+        assert_int_equal(pthread_create(&thread, NULL, end_a_grace_period, NULL), 0);
+        for (unsigned i = 0; i < stats_of(cache).sheaf_capacity; i++)
+                assert_int_equal(stook_cache_free_rcu(cache, stook_cache_alloc(cache)), 0);
+        __atomic_store_n(&over, 1, __ATOMIC_RELAXED);
+        assert_int_equal(pthread_join(thread, NULL), 0);
+        may_wait = 1;
+        stook_rcu_set_limit(0, 1000);
+        stook_rcu_barrier();
+        assert_int_equal(stook_cache_destroy(cache), 0);
+}
+
 int main(void)
 {
         const struct CMUnitTest tests[] = {
+                cmocka_unit_test(test_large_objects_wait_in_full),
+                cmocka_unit_test(test_the_limit_is_a_part_of_the_memory),
+                cmocka_unit_test(test_a_free_waits_for_room),
                 cmocka_unit_test(test_what_waits_is_bounded),
                 cmocka_unit_test(test_what_nolock_calls_deferred_does_not_refuse_for_ever),
                 cmocka_unit_test(test_waiters_of_a_parent_are_forgotten),

@@ -25,9 +25,12 @@ static struct pending {
 } pending[100000];
 static size_t n_pending, calls;
 static int may_wait = 1;
+static void (*on_call)(void);           /* called before a call notes anything; NULL: nothing */
 
 static void call(struct stook_rcu_head *head, void (*done)(struct stook_rcu_head *head))
 {
+        if (on_call)
+                on_call();
         pending[n_pending++] = (struct pending){ head, done };
         calls++;
 }

@@ -1,9 +1,10 @@
 /*
  * Proves of a free that waits for readers: the object is untouched until the grace period ends;
- * nolock calls do not call the implementation; any object of malloc can be freed so; and the
- * answers where it cannot be done.
+ * nolock calls do not call the implementation; any object of malloc can be freed so; what waits
+ * before there is an implementation waits for it; and the answers where it cannot be done.
  */
 #include <errno.h>
+#include "pages/span.h"
 #include "unit/rcu/by_hand.h"
 
 static void test_without_an_rcu_it_says_so(void **state)
@@ -23,6 +24,31 @@ static void test_without_an_rcu_it_says_so(void **state)
         stook_cache_free(cache, object);
         stook_free(other);
         assert_int_equal(stook_cache_destroy(cache), 0);
+}
+
+static struct stook_span *waits;
+static struct stook_rcu_cache of_the_process;  /* it has no implementation of its own */
+
+/* Memory of a type-stable cache is there until there is an implementation to ask. */
+static void test_a_span_waits_for_an_implementation(void **state)
+{
+        (void)state;
+        waits = stook_span_take(0, 4096, 0);
+        assert_non_null(waits);
+        stook_rcu_give_span(&of_the_process, waits);
+        for (int i = 0; i < 3; i++)
+                stook_rcu_submit_deferred();
+        assert_int_equal(n_pending, 0);
+        assert_int_equal(stook_span_kind_of(waits), STOOK_SPAN_TAKEN);
+}
+
+static void test_then_it_is_asked(void **state)
+{
+        (void)state;
+        assert_int_equal(stook_rcu_use(&by_hand), 0);
+        stook_rcu_barrier();
+        grace();
+        assert_int_not_equal(stook_span_kind_of(waits), STOOK_SPAN_TAKEN);
 }
 
 static void test_an_object_is_untouched_until_its_readers_have_left(void **state)
@@ -154,6 +180,7 @@ int main(void)
 {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_without_an_rcu_it_says_so),
+                cmocka_unit_test(test_a_span_waits_for_an_implementation),
                 cmocka_unit_test_prestate(test_an_object_is_untouched_until_its_readers_have_left,
                                           (void *)(uintptr_t)0),
                 cmocka_unit_test_prestate(test_an_object_is_untouched_until_its_readers_have_left,
@@ -162,6 +189,7 @@ int main(void)
                 cmocka_unit_test(test_any_object_of_malloc),
                 cmocka_unit_test(test_any_object_without_calling_the_implementation),
                 cmocka_unit_test(test_what_is_no_object_is_reported),
+                cmocka_unit_test(test_then_it_is_asked),
         };
 
         return cmocka_run_group_tests(tests, round_by_round, NULL);
