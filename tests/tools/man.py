@@ -126,6 +126,10 @@ def main():
     for page in MAN.glob("*.3"):
         if page.stem != "libstook" and f"Xr {page.stem} 3" not in overview:
             fault(f"libstook.3 does not name {page.name}")
+    commands = (MAN / "stook.1").read_text()
+    for page in MAN.glob("stook-*.1"):
+        if f"Xr {page.stem} 1" not in commands:
+            fault(f"stook.1 does not name {page.name}")
     environment = words_of((MAN / "stook-env.7").read_text())
     for folder in ("src", "dropin", "cli"):
         for path in (SOURCE / folder).rglob("*.[chS]"):
