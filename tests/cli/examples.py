@@ -22,6 +22,7 @@ BEGIN = re.compile(r"\$ |stook |STOOK_|PYTHON|cc |perf |kill |go |valgrind |\./"
 LEFT_OUT = {
     r"\bstook bench\b": "takes minutes; tools/bench",
     r"^stook top .*PID": "needs a terminal; cli/top",
+    r"^stook (leaks|what) \d": "of a process that is over; cli/leaks",
     r"^stook exporter": "it serves until it is ended; cli/exporter",
     r"bench/data/": "cli/replay replays them",
     r"^go tool": "pprof is no part of this; the file's format: cli/profile",
