@@ -467,6 +467,20 @@ class Command(unittest.TestCase):
                              f"stook bench: {out}: No space left on device; what was measured "
                              f"before is kept: stook bench --resume {out}\n")
 
+    def test_peers_tell_their_version(self):
+        self.assertRegex(contenders.version(contenders.Contender("glibc")), r"^(\d+\.\d+)?$")
+        library = pathlib.Path(os.environ["STOOK_BUILD"]) / "libstook-malloc.so"
+        if library.exists():
+            self.assertRegex(contenders.version(contenders.Contender("stook", library)),
+                             r"^\d+\.\d+\.\d+")
+        with tempfile.TemporaryDirectory() as folder:
+            lock = pathlib.Path(folder) / "source" / "peer" / "Cargo.lock"
+            lock.parent.mkdir(parents=True)
+            lock.write_text('[[package]]\nname = "cc"\nversion = "1.0"\n\n'
+                            '[[package]]\nname = "peer-sys"\nversion = "0.1.2"\n')
+            self.assertEqual(contenders.crate_of(pathlib.Path(folder) / "lib" / "peer.so"),
+                             "of crate peer-sys 0.1.2")
+
     def test_the_machine_is_told(self):
         about = machine.machine(pathlib.Path(os.environ["STOOK_BUILD"]))
         for key in ("processor", "cpus", "kernel", "libc", "commit", "load", "date", "compiler"):
