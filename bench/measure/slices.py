@@ -5,11 +5,11 @@ Purpose: noise cannot spoil a row. All contenders run at the same time, each in 
 own, and take turns of two milliseconds: a slice (bench/harness/slices.h). A calibration loop runs
 before and behind each slice; where the two differ by more than LOUD, something disturbed the slice,
 and it is left out. Times are processor time, by the speed that the loops show. A block is SLICES
-turns, in processes started anew, because where memory lies differs from process to process. What a
-block says is the lower quartile of its slices. Blocks are the rounds of a table: they stay
-neighbours, and interval.py compares them as it compares rounds of whole programs. Blocks go on
-until the interval of the ratio to the best rival is narrower than NARROW, or until MOST; where time
-is short, until six tell something.
+turns of one row, in processes started anew: where memory lies differs from process to process, and
+what ran before leaves its traces in a heap. What a block says is the lower quartile of its slices.
+Blocks are the rounds of a table: they stay neighbours, and interval.py compares them as it compares
+rounds of whole programs. Blocks go on until the interval of the ratio to the best rival is narrower
+than NARROW, or until MOST; where time is short, until six tell something.
 Place: micro.py and scale.py name contenders, programs and rows.
 """
 
@@ -129,7 +129,7 @@ class Run:
         return alive
 
     def row(self, servers, row, n, found):
-        """One row of a block, in steps."""
+        """One row of a block, in steps, on servers that did nothing before it."""
         ready = [s for s in self.each(lambda s: s.begin(row), servers) if s.runs]
         for k in range(SLICES):
             self.each(Server.slice, turn(ready, n + k))
@@ -145,13 +145,13 @@ class Run:
     def block(self, rows, n):
         """{contender: {metric: value}}"""
         found = {job.contender.name: {} for job in self.jobs}
-        servers = self.each(Server, self.jobs)
-        try:
-            for row in rows:
+        for row in rows:
+            servers = self.each(Server, self.jobs)
+            try:
                 self.row(servers, row, n, found)
-        finally:
-            for s in servers:
-                s.end()
+            finally:
+                for s in servers:
+                    s.end()
         return found
 
     def table(self, is_late=lambda: False):
