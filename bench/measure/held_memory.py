@@ -236,10 +236,9 @@ def cgroup(setting):
 
 def realloc(setting):
     """Growing to 1 GiB in steps of 4 KiB, beside glibc."""
-    only = (OURS, PLAIN) if setting.chosen is None else None
-    return rounds(setting, preloaded(setting, only), min(setting.pairs, 10),
+    return rounds(setting, preloaded(setting, (OURS, PLAIN)), min(setting.pairs, 10),
                   lambda c: macro([setting.program("large"), "realloc",
-                                   "mib=" + ("64" if setting.few else "1024")], c))
+                                   "mib=" + ("64" if setting.quick else "1024")], c))
 
 
 def calloc(setting):
