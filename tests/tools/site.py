@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Proves what tools/make/site makes of documents, manual and headers before the generator has them:
-each page has a place in the navigation, links lead from page to page, lists and comments keep their
-shape; and that a link to nothing, and what is loaded from elsewhere, are found."""
+"""Proves what tools/make/site makes of documents, manual and headers before the generator has it:
+each page has a place in the navigation, links lead from page to page, lists and comments keep
+their shape; and that a link to nothing, and what is loaded from elsewhere, are found."""
 import importlib.machinery
 import importlib.util
 import os
@@ -34,9 +34,9 @@ class Site(unittest.TestCase):
         self.assertEqual(maker.in_lists("```\n- b\n  c\n```"), "```\n- b\n  c\n```")
 
     def test_comments(self):
-        text = maker.comment_text("/*\n * f() - one line\n * @n: objects,\n *     0 to 5\n * Return: 0"
-                                  "; or\n *   -EINVAL  n above 5,\n *            or NULL\n *\n"
-                                  " *      code();\n */")
+        text = maker.comment_text("/*\n * f() - one line\n * @n: objects,\n *     0 to 5\n"
+                                  " * Return: 0; or\n *   -EINVAL  n above 5,\n"
+                                  " *            or NULL\n *\n *      code();\n */")
         self.assertIn("**@n:** objects,\n  0 to 5", text)
         self.assertIn("- `-EINVAL` n above 5,\n    or NULL", text)
         self.assertIn("\n         code();", text)
