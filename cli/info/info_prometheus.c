@@ -10,9 +10,12 @@
 #include "cli/info/info.h"
 #include "inspect/metrics.h"
 
+/* Of a heap. Labels are made once, for there are many metrics. */
 struct chosen {
         const struct heap_cache **caches;
         size_t count;
+        char  *labels;                  /* of the heap: {pid="1",...; without the closing brace */
+        char **cache_labels;            /* [count]: ,cache="...",born="1" */
 };
 
 struct scrape {
@@ -77,14 +80,51 @@ static void write_head(const struct scrape *s, const struct metric *m)
                 m->name, end, m->counts ? "counter" : "gauge");
 }
 
+/* False: no memory. */
+static bool make_labels(const struct heap *heap, struct chosen *chosen)
+{
+        size_t bytes;
+        FILE *out = open_memstream(&chosen->labels, &bytes);
+
+        if (!out)
+                return false;
+        fprintf(out, "{pid=\"%u\",library=", heap->memory->pid);
+        write_value(out, heap->library->image->path);
+        fputs(",program=", out);
+        write_value(out, heap->memory->program);
+        if (fclose(out))
+                return false;
+        chosen->cache_labels = calloc(chosen->count + 1, sizeof *chosen->cache_labels);
+        for (size_t i = 0; i < chosen->count && chosen->cache_labels; i++) {
+                out = open_memstream(&chosen->cache_labels[i], &bytes);
+                if (!out)
+                        return false;
+                fputs(",cache=", out);
+                write_value(out, chosen->caches[i]->name);
+                fprintf(out, ",born=\"%" PRIu64 "\"", chosen->caches[i]->cache.born);
+                if (fclose(out))
+                        return false;
+        }
+        return chosen->cache_labels;
+}
+
+static void free_chosen(struct chosen *chosen)
+{
+        for (size_t i = 0; i < chosen->count && chosen->cache_labels; i++)
+                free(chosen->cache_labels[i]);
+        free(chosen->cache_labels);
+        free(chosen->labels);
+        free(chosen->caches);
+}
+
 /* Without the closing brace. */
 static void write_labels(const struct scrape *s, size_t heap, const struct metric *m)
 {
-        fprintf(s->out, "stook_%s%s{pid=\"%u\",library=", m->name, m->counts ? "_total" : "",
-                s->heaps[heap]->memory->pid);
-        write_value(s->out, s->heaps[heap]->library->image->path);
-        fputs(",program=", s->out);
-        write_value(s->out, s->heaps[heap]->memory->program);
+        fputs("stook_", s->out);
+        fputs(m->name, s->out);
+        if (m->counts)
+                fputs("_total", s->out);
+        fputs(s->chosen[heap].labels, s->out);
 }
 
 static void write_number(const struct scrape *s, const struct metric *m, const void *from)
@@ -105,15 +145,11 @@ static void write_caches(const struct scrape *s, const struct metric *m)
         write_head(s, m);
         for (size_t i = 0; i < s->count; i++)
                 for (size_t k = 0; k < s->chosen[i].count; k++) {
-                        const struct heap_cache *c = s->chosen[i].caches[k];
-
                         if (of_objects && s->heaps[i]->detail < HEAP_OBJECTS)
                                 continue;
                         write_labels(s, i, m);
-                        fputs(",cache=", s->out);
-                        write_value(s->out, c->name);
-                        fprintf(s->out, ",born=\"%" PRIu64 "\"", c->cache.born);
-                        write_number(s, m, c);
+                        fputs(s->chosen[i].cache_labels[k], s->out);
+                        write_number(s, m, s->chosen[i].caches[k]);
                 }
 }
 
@@ -196,28 +232,34 @@ static void write_program_heaps(const struct scrape *s, const struct metric *m)
                 }
 }
 
+static void write_all(const struct scrape *s)
+{
+        for (size_t m = 0; m < COUNT(of_cache); m++)
+                write_caches(s, &of_cache[m]);
+        for (size_t m = 0; m < COUNT(of_heap); m++)
+                write_heaps(s, &of_heap[m]);
+        write_resident(s);
+        for (size_t m = 0; m < COUNT(of_group); m++)
+                write_groups(s, &of_group[m]);
+        for (size_t m = 0; m < COUNT(of_program_heap); m++)
+                write_program_heaps(s, &of_program_heap[m]);
+}
+
 void info_prometheus(const struct heap *const *heaps, size_t count, const struct info_view *view,
                      bool openmetrics, FILE *out)
 {
         struct scrape s = { heaps, calloc(count + 1, sizeof *s.chosen), count, openmetrics, out };
+        bool good = s.chosen;
 
-        if (!s.chosen)
-                return;
-        for (size_t i = 0; i < count; i++) {
+        for (size_t i = 0; i < count && good; i++) {
                 s.chosen[i].count = info_choose(heaps[i], view, &s.chosen[i].caches);
                 if (s.chosen[i].count == SIZE_MAX)
                         s.chosen[i].count = 0;
+                good = make_labels(heaps[i], &s.chosen[i]);
         }
-        for (size_t m = 0; m < COUNT(of_cache); m++)
-                write_caches(&s, &of_cache[m]);
-        for (size_t m = 0; m < COUNT(of_heap); m++)
-                write_heaps(&s, &of_heap[m]);
-        write_resident(&s);
-        for (size_t m = 0; m < COUNT(of_group); m++)
-                write_groups(&s, &of_group[m]);
-        for (size_t m = 0; m < COUNT(of_program_heap); m++)
-                write_program_heaps(&s, &of_program_heap[m]);
-        for (size_t i = 0; i < count; i++)
-                free(s.chosen[i].caches);
+        if (good)
+                write_all(&s);
+        for (size_t i = 0; i < count && s.chosen; i++)
+                free_chosen(&s.chosen[i]);
         free(s.chosen);
 }
