@@ -139,7 +139,7 @@ const char *info_debug(const struct heap_cache *c, char letters[16])
                 { STOOK_CACHE_CHECK, 'F' }, { STOOK_CACHE_RED_ZONE, 'Z' },
                 { STOOK_CACHE_POISON, 'P' }, { STOOK_CACHE_STORE_USER, 'U' },
                 { STOOK_CACHE_TRACE, 'T' }, { STOOK_CACHE_MAY_FAIL, 'A' },
-                { STOOK_CACHE_QUARANTINE, 'Q' }, { STOOK_DEBUG_V, 'V' },
+                { STOOK_CACHE_QUARANTINE, 'Q' }, { STOOK_DEBUG_C, 'C' }, { STOOK_DEBUG_V, 'V' },
         };
         char *at = letters;
 

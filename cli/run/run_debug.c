@@ -16,7 +16,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define LETTERS "FZPUTAOfzputao"
+#define LETTERS "FPUTAOCfputaoc"
 #define SIGNAL_MOST 64
 #define EXITCODE_MOST 255
 #define SUPPRESS_MOST 1023              /* bytes that STOOK_SUPPRESS takes: src/inspect/leak.c */
@@ -40,7 +40,7 @@ static const char *skip_letters(const char *c)
                         c++;
                         continue;
                 }
-                if (*c != 'Q' && *c != 'q')
+                if (!strchr("QqZz", *c))
                         return NULL;
                 if (*++c != '=')
                         continue;
@@ -242,8 +242,8 @@ bool run_debug_option(int option, const char *value, struct run_debug *debug)
                 if (is_modes(value))
                         return true;
                 say(stderr,
-                    "stook run: --debug takes LETTERS[,CACHE...][;...], letters of FZPUTAO and "
-                    "Q[=BYTES], or -, not '%s'\n", value);
+                    "stook run: --debug takes LETTERS[,CACHE...][;...], letters of "
+                    "FZ[=BYTES]PUTAOC and Q[=BYTES], or -, not '%s'\n", value);
                 return false;
         case RUN_DEBUG_ON_FAULT:
                 debug->on_fault = value;

@@ -105,7 +105,10 @@ struct stook_watch_duties {
         void (*goes)(void *object, enum stook_entry_point by);
 
         /* ---- of large objects, while stook_large_options says that they are watched ---- */
-        /* As stook_large_alloc; the library is up, and the call has begun (stook_slow_begin). */
+        /*
+         * As stook_large_alloc, of any size and alignment; the library is up, and the call has
+         * begun (stook_slow_begin).
+         */
         void *(*large_alloc)(size_t align, size_t size, uint64_t how);
         bool (*large_free)(struct stook_span *span, uint64_t how);
         /* The same for a user that says that it asked for @size bytes. */

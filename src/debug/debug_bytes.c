@@ -134,6 +134,18 @@ void stook_debug_look_around(const struct stook_debug *debug, const void *object
         wrong->lost = true;
 }
 
+/* ---- content ---- */
+
+uint64_t stook_debug_content(const struct stook_debug *debug, const void *object)
+{
+        const uint8_t *at = object;
+        uint64_t sum = UINT64_C(14695981039346656037);
+
+        for (size_t i = 0; i < debug->object_bytes; i++)
+                sum = (sum ^ at[i]) * UINT64_C(1099511628211);
+        return sum;
+}
+
 /* ---- poison ---- */
 
 /*

@@ -16,8 +16,8 @@ static const struct stook_report_track *or_null(const struct stook_report_track 
         return track->thread ? track : NULL;
 }
 
-static void add_tracks(const struct stook_debug *debug, const void *object,
-                       struct stook_report_about *about)
+void stook_debug_add_tracks(const struct stook_debug *debug, const void *object,
+                            struct stook_report_about *about)
 {
         const struct stook_debug_tail *tail = stook_tail(debug, object);
 
@@ -68,7 +68,7 @@ STOOK_COLD void stook_debug_report(const struct stook_debug *debug, enum stook_f
         if (wrong && wrong->lost)
                 about.detail = tell_lost(debug, object, wrong, text, sizeof(text));
         if (!debug->slabs || stook_slab_object_made(debug->slabs, object))
-                add_tracks(debug, object, &about);
+                stook_debug_add_tracks(debug, object, &about);
         /* With V a checker watches these bytes: it would report that this function reads them. */
         if (wrong && wrong->at && !(debug->flags & STOOK_DEBUG_V)) {
                 about.bad = wrong->at;
@@ -92,13 +92,13 @@ void stook_debug_describe(const struct stook_debug *debug, const void *pointer,
         bool interior;
 
         if (!debug->slabs) {
-                add_tracks(debug, object, about);
+                stook_debug_add_tracks(debug, object, about);
                 return;
         }
         offset = stook_entry_offset(entry, (uintptr_t)pointer);
         object += (size_t)stook_slabs_index(debug->slabs, offset, &interior) * debug->slabs->stride;
         if (stook_slab_object_made(debug->slabs, object))
-                add_tracks(debug, object, about);
+                stook_debug_add_tracks(debug, object, about);
 }
 
 /* ---- all objects of a cache ---- */

@@ -23,8 +23,13 @@ enum stook_debug_state {
 /* At debug->tail. */
 struct stook_debug_tail {
         uint32_t state;                 /* atomic: debug_modes.h I1 */
-        uint32_t requested;             /* bytes; I2, as all that follows */
-        uint64_t word;                  /* the group's, when it was handed out; large: requested */
+        uint32_t requested : 24;        /* bytes; I2, as all that follows */
+        uint32_t made_by : 8;           /* enum stook_entry_point; of malloc's, in the drop-in */
+        /*
+         * The group's, when it was handed out; of a large object what was requested; with C what
+         * stook_debug_content said when the object was made.
+         */
+        uint64_t word;
         struct stook_report_track tracks[2];    /* with U: allocated, freed */
 };
 #define STOOK_TAIL_BYTES offsetof(struct stook_debug_tail, tracks)
@@ -83,6 +88,8 @@ bool stook_debug_is_state(uint32_t state);
 /* Of an object whose state is none: what is wrong around it, by its place in the slab alone. */
 void stook_debug_look_around(const struct stook_debug *debug, const void *object,
                              struct stook_wrong *wrong);
+/* A sum over the user's bytes of an object. */
+uint64_t stook_debug_content(const struct stook_debug *debug, const void *object);
 /* Is a LIVE or WAITING object as it was left? @waiting: RCU may have written its hidden word. */
 bool stook_debug_live_is_whole(const struct stook_debug *debug, const void *object, bool waiting,
                                struct stook_wrong *wrong);
@@ -108,6 +115,9 @@ void stook_debug_tell_alloc(const struct stook_debug *debug, void *object);
 void stook_debug_tell_resize(const struct stook_debug *debug, void *object, size_t to);
 void stook_debug_tell_free(const struct stook_debug *debug, void *object);
 
+/* What the tail of an object says of it. */
+void stook_debug_add_tracks(const struct stook_debug *debug, const void *object,
+                            struct stook_report_about *about);
 /* Reports. @found: always returns. @wrong, @detail: may be NULL. */
 STOOK_COLD void stook_debug_report(const struct stook_debug *debug, enum stook_fault fault,
                                    const void *object, const struct stook_wrong *wrong,

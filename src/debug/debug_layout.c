@@ -5,7 +5,6 @@
 #include "debug/debug_inside.h"
 #include "os/os.h"
 
-#define ZONE_BYTES 16                   /* the least of a red zone */
 #define ZONE_MOST  32                   /* of the left one, where the stride has room */
 
 static size_t round_up(size_t n, size_t to)
@@ -27,7 +26,7 @@ static bool has_zones(uint64_t flags)
 /* Bytes behind the words, without the room that alignment leaves. */
 static size_t behind(uint64_t flags)
 {
-        return (has_zones(flags) ? 2 * ZONE_BYTES : 0) + stook_tail_bytes(flags);
+        return (has_zones(flags) ? 2 * stook_debug_zone_bytes() : 0) + stook_tail_bytes(flags);
 }
 
 /* O: as the kernel's letter, which drops the modes that need room. */
@@ -42,7 +41,7 @@ static uint64_t without_more_pages(uint64_t flags, size_t words_end, size_t alig
 
 size_t stook_debug_init(struct stook_debug *debug, const struct stook_debug_args *args)
 {
-        size_t words_end = round_up(args->words_end, 8), stride, room;
+        size_t words_end = round_up(args->words_end, 8), stride, room, most;
         uint64_t flags = without_more_pages(args->flags, words_end, args->align);
         bool zones = has_zones(flags);
 
@@ -52,7 +51,7 @@ size_t stook_debug_init(struct stook_debug *debug, const struct stook_debug_args
                 .flags = flags, .slabs = args->slabs, .name = args->name,
                 .object_bytes = args->object_bytes, .words = args->words,
                 .words_end = words_end, .hidden = args->hidden,
-                .tail = words_end + (zones ? ZONE_BYTES : 0),
+                .tail = words_end + (zones ? stook_debug_zone_bytes() : 0),
                 .accounted = args->accounted,
                 .poisons = (flags & STOOK_CACHE_POISON) && !args->stable && !args->ctor,
                 .closes = (flags & STOOK_DEBUG_V) && !args->stable,
@@ -60,13 +59,14 @@ size_t stook_debug_init(struct stook_debug *debug, const struct stook_debug_args
         };
         stride = round_up(words_end + behind(flags), args->align);
         room = stride - debug->tail - stook_tail_bytes(flags);
-        debug->left = (uint32_t)(!zones ? 0 : room < ZONE_MOST ? room : ZONE_MOST);
+        most = stook_debug_zone_bytes() > ZONE_MOST ? stook_debug_zone_bytes() : ZONE_MOST;
+        debug->left = (uint32_t)(!zones ? 0 : room < most ? room : most);
         return behind(flags);
 }
 
 size_t stook_debug_large_room(uint64_t flags)
 {
-        return flags ? ZONE_BYTES + stook_tail_bytes(flags) : 0;
+        return flags ? stook_debug_zone_bytes() + stook_tail_bytes(flags) : 0;
 }
 
 void stook_debug_init_large(struct stook_debug *debug, uint64_t flags, const void *made,

@@ -6,6 +6,7 @@
  *   Z  red zones before and behind an object             T  a line for each allocation and free
  *   P  poison in free objects                            Q  freed objects wait before reuse
  *   A  marks the cache for fault injection               V  Valgrind or ASan is told of each object
+ *   C  a freed object is as its constructor made it
  * Place: called by watch and inspect; calls slab for what is out of a slab, stack, pages and
  *  report. It knows no cache: a cache has a struct stook_debug in itself.
  *
@@ -47,6 +48,8 @@
 
 /* Of STOOK_DEBUG only: no mode that makes an object need more pages. */
 #define STOOK_DEBUG_O (UINT64_C(1) << 23)
+/* Of STOOK_DEBUG only: an object is freed as its constructor made it. */
+#define STOOK_DEBUG_C (UINT64_C(1) << 25)
 /* A memory checker is told of each object (process/checker.h): caches that have no other mode. */
 #define STOOK_DEBUG_V (UINT64_C(1) << 24)
 /* With it: a late use finds no new user, and sizes are known. */
@@ -114,6 +117,7 @@ void stook_debug_alloc_large(const struct stook_debug *debug, void *object, size
 struct stook_debug_free {
         bool   has_size;                /* the caller names the bytes that it asked for */
         bool   waited;                  /* readers have left: the object is WAITING */
+        bool   ends;                    /* set by stook_debug_free itself */
         size_t bytes;
 };
 /* What becomes of an object that a user frees. */
@@ -134,6 +138,16 @@ void stook_debug_wait_undo(const struct stook_debug *debug, void *object);
 /* Out of the quarantine. True: it is FREE, and goes to its slab. False: at fault, isolated. */
 bool stook_debug_leave(const struct stook_debug *debug, void *object);
 
+/*
+ * With F, in the drop-in: a live object was made by that entry point (enum stook_entry_point); it
+ * is to be freed by that one. False: it was made by *@was, which is to be reported.
+ */
+void stook_debug_made(const struct stook_debug *debug, void *object, unsigned by);
+bool stook_debug_goes(const struct stook_debug *debug, const void *object, unsigned by,
+                      unsigned *was);
+void stook_debug_report_mismatch(const struct stook_debug *debug, const void *object,
+                                 const char *detail);
+
 /* The bytes that the user of a live object asked for, or STOOK_NO_OBJECT. */
 size_t stook_debug_requested(const struct stook_debug *debug, const void *object);
 /*
@@ -144,6 +158,15 @@ bool stook_debug_resize(const struct stook_debug *debug, void *object, size_t by
 
 /* Isolated objects go to their slabs, made anew: the cache is to be destroyed. Quiescent. */
 void stook_debug_end(const struct stook_debug *debug);
+
+/* ---- debug_closed.c: what was memory of a cache that was destroyed ---- */
+/* @debug's cache is to be destroyed: its slabs lose their access, and are given later. */
+void stook_debug_close_slabs(const struct stook_debug *debug);
+/*
+ * What is known of the object that @address lies in, if it lies in such a slab, which gets its
+ * access back: the process ends. False: it does not.
+ */
+bool stook_debug_describe_closed(uintptr_t address, struct stook_report_about *about);
 
 /* ---- debug_check.c ---- */
 /* Checks all objects of the cache; quiescent. Returns faults found, each of which is reported. */
@@ -172,6 +195,8 @@ void stook_debug_tell_unused(void);
 void stook_debug_note_process(void);
 /* Is this another process than the one in which that was noted first? */
 bool stook_debug_is_child(void);
+/* The least bytes of a red zone; Z=BYTES. */
+size_t stook_debug_zone_bytes(void);
 /* Bytes that may wait in the quarantine. */
 uint64_t stook_debug_quarantine_bytes(void);
 

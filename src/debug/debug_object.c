@@ -124,6 +124,12 @@ static uint64_t group_word(const struct stook_debug *debug, const void *object)
         return debug->accounted ? *(const uint64_t *)((uintptr_t)object + debug->words) : 0;
 }
 
+/* C: of caches with a constructor whose objects are charged to no group. */
+static bool checks_content(const struct stook_debug *debug)
+{
+        return (debug->flags & STOOK_DEBUG_C) && debug->ctor && !debug->accounted;
+}
+
 static void clear_tail(const struct stook_debug *debug, void *object)
 {
         memset(stook_tail(debug, object), 0, stook_tail_bytes(debug->flags));
@@ -141,6 +147,8 @@ void stook_debug_make(void *object, void *data)
         stook_debug_poison(debug, object);
         if (debug->ctor)
                 debug->ctor(object, debug->ctor_data);
+        if (checks_content(debug))
+                stook_tail(debug, object)->word = stook_debug_content(debug, object);
         stook_debug_close(debug, object);
         stook_debug_set_state(debug, object, STOOK_STATE_FREE);
 }
@@ -170,7 +178,9 @@ static STOOK_COLD bool isolate(const struct stook_debug *debug, void *object,
 
 static void hand_out(const struct stook_debug *debug, void *object, size_t bytes)
 {
-        stook_tail(debug, object)->word = group_word(debug, object);
+        if (!checks_content(debug))
+                stook_tail(debug, object)->word = group_word(debug, object);
+        stook_tail(debug, object)->made_by = 0;
         stook_debug_set_bytes(debug, object, bytes);
         stook_debug_fill_zones(debug, object, bytes, STOOK_BYTE_LIVE);
         track(debug, object, ALLOCATED);
@@ -265,6 +275,13 @@ static STOOK_COLD bool refuse_size(const struct stook_debug *debug, void *object
         return false;
 }
 
+static STOOK_COLD bool refuse_content(const struct stook_debug *debug, void *object)
+{
+        stook_debug_report(debug, STOOK_FAULT_CORRUPT, object, NULL,
+                           "freed in a state that its constructor did not make", false);
+        return false;
+}
+
 /* A free begun as above: is the object as it should be? If not, it stays isolated. */
 static bool is_good(const struct stook_debug *debug, void *object, struct stook_debug_free how)
 {
@@ -275,6 +292,9 @@ static bool is_good(const struct stook_debug *debug, void *object, struct stook_
         if (how.has_size && (debug->flags & STOOK_CACHE_CHECK) &&
             STOOK_UNLIKELY(how.bytes != stook_debug_bytes(debug, object)))
                 return refuse_size(debug, object, how.bytes);
+        if (checks_content(debug) && how.ends &&
+            STOOK_UNLIKELY(stook_tail(debug, object)->word != stook_debug_content(debug, object)))
+                return refuse_content(debug, object);
         return true;
 }
 
@@ -283,6 +303,7 @@ enum stook_debug_freed stook_debug_free(const struct stook_debug *debug, void *o
 {
         bool waits = debug->flags & STOOK_CACHE_QUARANTINE;
 
+        how.ends = true;
         if (!begin_free(debug, object, how.waited ? STOOK_STATE_WAITING : STOOK_STATE_LIVE) ||
             !is_good(debug, object, how))
                 return STOOK_DEBUG_KEPT;
@@ -321,6 +342,29 @@ bool stook_debug_leave(const struct stook_debug *debug, void *object)
                 return isolate(debug, object, &wrong, STOOK_OVERWRITTEN);
         stook_debug_set_state(debug, object, STOOK_STATE_FREE);
         return true;
+}
+
+/* ---- which entry point an object is of ---- */
+
+void stook_debug_made(const struct stook_debug *debug, void *object, unsigned by)
+{
+        stook_tail(debug, object)->made_by = (uint8_t)by;
+}
+
+bool stook_debug_goes(const struct stook_debug *debug, const void *object, unsigned by,
+                      unsigned *was)
+{
+        if (!stook_slab_object_out(debug->slabs, object) ||
+            stook_debug_state(debug, object) != STOOK_STATE_LIVE)
+                return true;
+        *was = stook_tail(debug, object)->made_by;
+        return *was == by;
+}
+
+void stook_debug_report_mismatch(const struct stook_debug *debug, const void *object,
+                                 const char *detail)
+{
+        stook_debug_report(debug, STOOK_FAULT_MISMATCH, object, NULL, detail, false);
 }
 
 /* ---- sizes ---- */

@@ -3,7 +3,8 @@
  *
  *      BLOCK[;BLOCK...]        BLOCK: LETTERS[,NAME...]
  *
- * LETTERS are of F Z P U T A O, and Q or Q=BYTES[K|M|G]; none of them: FZPU; a single `-`: no mode.
+ * LETTERS are of F Z P U T A O C, Q or Q=BYTES[K|M|G], and Z=BYTES; none of them: FZPU; a single
+ * `-`: no mode. Bytes are of all blocks: the last that is given counts.
  * A NAME is a cache's, and may end with `*`. The first block with a name that matches counts. If
  * none matches, the last block without names does.
  * Place: called by life at start and at exit, and by cache for each cache that is made.
@@ -27,11 +28,13 @@
 /* Memory checkers have as much for malloc's objects, or more. */
 #define QUARANTINE_CHECKED ((uint64_t)16 << 20)
 #define QUARANTINE_MOST  ((uint64_t)1 << 40)
-#define TAKES "LETTERS[,CACHE...][;...], letters of FZPUTAO and Q[=BYTES], or -"
+#define ZONE_BYTES 16                   /* of a red zone; the state behind it is aligned */
+#define ZONE_MOST  4096                 /* with Z=BYTES; arbitrary */
+#define TAKES "LETTERS[,CACHE...][;...], letters of FZ[=BYTES]PUTAOC and Q[=BYTES], or -"
 
 static char text[TEXT_MAX] STOOK_MOSTLY_UNUSED; /* not empty: asked */
 static bool asked;                      /* const after the start */
-static uint64_t quarantine;             /* 0: the text does not say */
+static uint64_t quarantine, zone;       /* 0: the text does not say */
 static uint64_t matched;                /* atomic: bit i: name i */
 /* Atomic, relaxed: the process that first had a use for the modes: children tell nothing. */
 static uint32_t first_user;
@@ -42,7 +45,7 @@ static const struct {
 } modes[] = {
         { 'F', STOOK_CACHE_CHECK }, { 'Z', STOOK_CACHE_RED_ZONE }, { 'P', STOOK_CACHE_POISON },
         { 'U', STOOK_CACHE_STORE_USER }, { 'T', STOOK_CACHE_TRACE }, { 'A', STOOK_CACHE_MAY_FAIL },
-        { 'O', STOOK_DEBUG_O }, { 'Q', STOOK_CACHE_QUARANTINE },
+        { 'O', STOOK_DEBUG_O }, { 'Q', STOOK_CACHE_QUARANTINE }, { 'C', STOOK_DEBUG_C },
 };
 
 static uint64_t flag_of(char letter)
@@ -60,8 +63,8 @@ static bool ends(char c)
         return !c || c == ',' || c == ';';
 }
 
-/* "=BYTES" at *@at, which moves behind it. False: no such number. */
-static bool read_bytes(const char **at)
+/* "=BYTES" at *@at, which moves behind it. False: no such number, or one above @most. */
+static bool read_bytes(const char **at, uint64_t most, uint64_t *bytes)
 {
         static const char suffixes[] = "KMG";
         const char *c = *at + 1, *suffix;
@@ -77,9 +80,9 @@ static bool read_bytes(const char **at)
                 n <<= 10 * (suffix - suffixes + 1);
                 c++;
         }
-        if (!n || n > QUARANTINE_MOST)
+        if (!n || n > most)
                 return false;
-        quarantine = n;
+        *bytes = n;
         *at = c;
         return true;
 }
@@ -98,7 +101,13 @@ static bool read_letters(const char **at, uint64_t *flags)
                 uint64_t flag = flag_of(*(*at)++);
 
                 *flags |= flag;
-                if (!flag || (flag == STOOK_CACHE_QUARANTINE && **at == '=' && !read_bytes(at)))
+                if (!flag)
+                        return false;
+                if (**at != '=')
+                        continue;
+                if (!(flag == STOOK_CACHE_QUARANTINE && read_bytes(at, QUARANTINE_MOST,
+                                                                   &quarantine)) &&
+                    !(flag == STOOK_CACHE_RED_ZONE && read_bytes(at, ZONE_MOST, &zone)))
                         return false;
         }
         return true;
@@ -191,6 +200,12 @@ uint64_t stook_debug_wanted(const char *name)
         bool fits;
 
         return asked ? look_up(name, true, &fits) : 0;
+}
+
+size_t stook_debug_zone_bytes(void)
+{
+        return zone > ZONE_BYTES ? (zone + ZONE_BYTES - 1) & ~(uint64_t)(ZONE_BYTES - 1)
+                                 : ZONE_BYTES;
 }
 
 uint64_t stook_debug_quarantine_bytes(void)

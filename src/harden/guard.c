@@ -95,10 +95,10 @@ static struct stook_span *put_closed(struct stook_span *span)
 
 static bool close_span(struct stook_span *span)
 {
-        if (span->bytes > CLOSED_BYTES && stook_os_purge((void *)span->start, span->bytes))
-                span->state = STOOK_SPAN_PURGED;
-        else
-                span->state = STOOK_SPAN_DIRTY;
+        /* The last page stays: debug modes have there what is known of the object. */
+        if (span->bytes > CLOSED_BYTES)
+                stook_os_purge((void *)span->start, span->bytes - stook_os_page_bytes());
+        span->state = STOOK_SPAN_DIRTY;
         return stook_os_close((void *)span->start, span->bytes);
 }
 

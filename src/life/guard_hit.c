@@ -20,6 +20,7 @@
 #include "pages/pagemap.h"
 #include "pages/span.h"
 #include "report/report.h"
+#include "watch/watch.h"
 
 /* The large object that the map knows at @at; NULL: none. */
 static const struct stook_span *large_at(uintptr_t at)
@@ -36,6 +37,19 @@ static bool is_behind(const struct stook_span *span, uintptr_t page)
                page <= span->start + (span->own_mapping ? span->reserved : span->bytes);
 }
 
+/* With what debug modes know of the object. One that was freed gets its access back for that. */
+static void report(enum stook_fault fault, const struct stook_span *span, const char *detail)
+{
+        struct stook_report_about about = {
+                .fault = fault, .object = (void *)span->start, .object_bytes = span->bytes,
+                .detail = detail,
+        };
+
+        if (stook_os_enable((void *)span->start, span->bytes))
+                stook_watch_large_describe(span, &about);
+        stook_report_event(&about);
+}
+
 /* False: @at lies in no object that was freed lately. */
 static bool tell_freed(uintptr_t at)
 {
@@ -46,10 +60,21 @@ static bool tell_freed(uintptr_t at)
                 return false;
         stook_report_format(detail, sizeof(detail), "it was touched at %p, read or written",
                             (void *)at);
-        stook_report_event(&(struct stook_report_about){
+        report(STOOK_FAULT_WRITE_AFTER_FREE, span, detail);
+        return true;
+}
+
+/* False: @at lies in no slab of a cache that was destroyed lately. */
+static bool tell_destroyed(uintptr_t at)
+{
+        struct stook_report_about about = {
                 .fault = STOOK_FAULT_WRITE_AFTER_FREE,
-                .object = (void *)span->start, .object_bytes = span->bytes, .detail = detail,
-        });
+                .detail = "its cache was destroyed; it was read or written",
+        };
+
+        if (!stook_debug_describe_closed(at, &about))
+                return false;
+        stook_report_event(&about);
         return true;
 }
 
@@ -63,14 +88,11 @@ static void tell(uintptr_t at)
 
         if (!over)
                 span = stook_span_large_at(here + page);
-        if (tell_freed(at) || !span)
+        if (tell_freed(at) || tell_destroyed(at) || !span)
                 return;
         stook_report_format(detail, sizeof(detail), "the guard page %s it was touched at %p",
                             over ? "behind" : "before", (void *)at);
-        stook_report_event(&(struct stook_report_about){
-                .fault = over ? STOOK_FAULT_OVERRUN : STOOK_FAULT_UNDERRUN,
-                .object = (void *)span->start, .object_bytes = span->bytes, .detail = detail,
-        });
+        report(over ? STOOK_FAULT_OVERRUN : STOOK_FAULT_UNDERRUN, span, detail);
 }
 
 /* The report has the stack of this handler, so that of the crash. */
@@ -100,6 +122,9 @@ static void catch(int number)
         struct sigaction action = { .sa_sigaction = hit, .sa_flags = SA_SIGINFO | SA_ONSTACK };
         struct sigaction before;
 
+        /* Of two copies of the library the program uses one. */
+        if (!stook_self_is_programs())
+                return;
         if (!sigaction(number, NULL, &before) && before.sa_handler == SIG_DFL)          /* I1 */
                 sigaction(number, &action, NULL);
 }

@@ -101,12 +101,6 @@ static struct stook_span *large_take(size_t align, size_t size)
                 : stook_span_take(node, size, align);
 }
 
-/* To the exact size, if it is not of that size already. */
-static bool large_trim(struct stook_span *span, size_t size)
-{
-        return span->use.guarded || stook_span_resize(span, size);
-}
-
 /* True: caches spared memory for a request that failed. */
 static bool large_reclaim(size_t size, uint64_t how)
 {
@@ -132,7 +126,7 @@ static void large_enrol(void)
                 stook_slot_count_locked();
 }
 
-/* Near the limit of the group the exact size is tried. */
+/* Near the limit of the group the exact size is tried, which one with guards has already. */
 struct stook_span *stook_large_take(size_t align, size_t size, uint64_t how)
 {
         struct stook_span *span = large_take(align, size);
@@ -144,7 +138,8 @@ struct stook_span *stook_large_take(size_t align, size_t size, uint64_t how)
                 return NULL;
         group = how & STOOK_HOW_GROUP ? stook_how_group(how) : stook_group_now();
         if (STOOK_UNLIKELY(!large_charge(span, group, STOOK_CHARGE_TRY)) &&
-            (!large_trim(span, size) || !large_charge(span, group, 0))) {
+            ((!span->use.guarded && !stook_span_resize(span, size)) ||
+             !large_charge(span, group, 0))) {
                 large_give_span(span);
                 return NULL;
         }
@@ -203,7 +198,8 @@ void *stook_large_alloc(size_t align, size_t size, uint64_t how)
 {
         void *object = NULL;
 
-        if (STOOK_LIKELY(size <= PTRDIFF_MAX && align <= PTRDIFF_MAX) && stook_slow_start(how)) {
+        if (STOOK_LIKELY((size | align) <= PTRDIFF_MAX || stook_large_options.watched) &&
+            stook_slow_start(how)) {
                 stook_slow_begin(how);
                 object = large_alloc(align, size, how);
                 stook_slow_end(how);

@@ -480,6 +480,7 @@ void stook_watch_end(struct stook_cache *cache)
         if (stook_cache_debug(cache)->flags & STOOK_CACHE_QUARANTINE)
                 stook_quarantine_flush(is_of, cache, &leaving);
         stook_debug_end(stook_cache_debug(cache));
+        stook_debug_close_slabs(stook_cache_debug(cache));
 }
 
 void stook_watch_describe(const struct stook_cache *cache, const void *pointer,

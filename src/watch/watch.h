@@ -131,5 +131,7 @@ int stook_large_debug_validate(void);
 int stook_large_canaries_validate(void);
 /* The number of the call stack that allocated it (stack/stack.h); 0: not known. */
 uint32_t stook_large_stack(const struct stook_span *span);
+/* What debug modes know of a large object, live or freed; its memory may be read. */
+void stook_watch_large_describe(const struct stook_span *span, struct stook_report_about *about);
 
 #endif

@@ -92,7 +92,8 @@ static void start_hardened(void)
         bool quarantine = stook_is_hardened(STOOK_HARDEN_QUARANTINE);
 
         wipes = stook_is_hardened(STOOK_HARDEN_ZERO_ALLOC);
-        stook_malloc_pairs = stook_is_hardened(STOOK_HARDEN_PAIRS);
+        stook_malloc_pairs = stook_is_hardened(STOOK_HARDEN_PAIRS) ||
+                             (stook_large_debug & STOOK_CACHE_CHECK);
 
         if (stook_is_hardened(STOOK_HARDEN_SEALS | STOOK_HARDEN_QUARANTINE |
                               STOOK_HARDEN_CHECK_FREE)) {
@@ -503,10 +504,14 @@ void stook_watch_made(void *object, enum stook_entry_point by)
                 seal = stook_seal_load(object, stook_seal_at(cache));
                 stook_seal_write(object, stook_seal_at(cache), stook_seal_bytes(seal),
                                  by);
+        } else if (index && (stook_cache_debug(cache)->flags & STOOK_CACHE_CHECK)) {
+                stook_debug_made(stook_cache_debug(cache), object, by);
         }
 }
 
-static STOOK_COLD void report_mismatch(void *object, unsigned was, unsigned is)
+/* @debug: of the object's cache; NULL: it has no debug modes. */
+static STOOK_COLD void report_mismatch(const struct stook_debug *debug, void *object, unsigned was,
+                                       unsigned is)
 {
         static const char *const makes[] = {
                 "malloc", "new", "new[]", "aligned new", "aligned new[]",
@@ -518,6 +523,10 @@ static STOOK_COLD void report_mismatch(void *object, unsigned was, unsigned is)
 
         stook_report_format(detail, sizeof(detail), "made by %s, freed by %s",
                             makes[was % STOOK_ENTRY_POINTS], frees[is % STOOK_ENTRY_POINTS]);
+        if (debug) {
+                stook_debug_report_mismatch(debug, object, detail);
+                return;
+        }
         stook_report_about(&(struct stook_report_about){
                 .fault = STOOK_FAULT_MISMATCH, .object = object, .detail = detail,
         });
@@ -529,20 +538,51 @@ void stook_watch_goes(void *object, enum stook_entry_point by)
         unsigned index = stook_entry_cache(entry), was = by;
         struct stook_cache *cache = stook_cache_at(index);
         struct stook_span *span = index || !entry ? NULL : stook_span_large_at((uintptr_t)object);
+        bool starts = index && stook_object_starts(index, stook_entry_offset(entry,
+                                                                             (uintptr_t)object));
+        const struct stook_debug *debug = starts ? stook_cache_debug(cache) : NULL;
 
+        if (debug && !(debug->flags & STOOK_CACHE_CHECK))
+                debug = NULL;
         if (span) {
                 was = span->use.made_by;
-        } else if (index && stook_cache_is_sealed(cache) &&
-                   stook_object_starts(index, stook_entry_offset(entry, (uintptr_t)object))) {
+        } else if (debug) {
+                stook_debug_goes(debug, object, by, &was);
+        } else if (starts && stook_cache_is_sealed(cache)) {
                 seal = stook_seal_load(object, stook_seal_at(cache));
                 if ((seal & STOOK_SEALED_LIVE) && stook_seal_is_good(object, seal))
                         was = stook_seal_made_by(seal);
         }
         if (STOOK_UNLIKELY(was != by))
-                report_mismatch(object, was, by);
+                report_mismatch(debug, object, was, by);
+}
+
+void stook_watch_large_describe(const struct stook_span *span, struct stook_report_about *about)
+{
+        struct stook_debug debug;
+
+        if (!stook_large_debug)
+                return;
+        debug = debug_of(span);
+        stook_debug_describe(&debug, object_of(span), about);
 }
 
 /* ---- large objects: the calls ---- */
+
+/* More than there can be. With F a report: it is a negative number, mostly. */
+static STOOK_COLD void *refuse_size(size_t size)
+{
+        char detail[96];
+
+        if (!(stook_large_debug & STOOK_CACHE_CHECK))
+                return NULL;
+        stook_report_format(detail, sizeof(detail), "%u bytes were asked for, or -%u",
+                            (uint64_t)size, (uint64_t)(0 - size));
+        stook_report_event(&(struct stook_report_about){
+                .fault = STOOK_FAULT_WRONG_SIZE, .detail = detail,
+        });
+        return NULL;
+}
 
 void *stook_watch_large_alloc(size_t align, size_t size, uint64_t how)
 {
@@ -550,7 +590,9 @@ void *stook_watch_large_alloc(size_t align, size_t size, uint64_t how)
         bool whole = stook_is_hardened(STOOK_HARDEN_ZERO_ALLOC);
         struct stook_span *span;
 
-        if (stook_fail_strikes_large(size))
+        if (STOOK_UNLIKELY(size > PTRDIFF_MAX))
+                return refuse_size(size);
+        if (STOOK_UNLIKELY(align > PTRDIFF_MAX) || stook_fail_strikes_large(size))
                 return NULL;
         span = stook_large_take(align, size + room, how);
         if (!span)

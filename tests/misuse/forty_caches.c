@@ -15,7 +15,7 @@ static void make(void *object, void *data)
 
 static void still_used(void)
 {
-        struct stook_cache_args args = { .ctor = make };
+        struct stook_cache_args args = { .args_size = sizeof(args), .ctor = make };
         struct stook_cache *cache = stook_cache_create("entry", sizeof(struct entry), &args);
         struct entry *entry = stook_cache_alloc(cache);         /* born */
 

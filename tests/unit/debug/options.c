@@ -47,6 +47,8 @@ static const struct {
         { "T;", "x", STOOK_CACHE_TRACE },
         { "AO", "x", STOOK_CACHE_MAY_FAIL | STOOK_DEBUG_O },
         { "Q", "x", Q },
+        { "ZC", "x", Z | STOOK_DEBUG_C },
+        { "Z=64Q=4K", "x", Z | Q },
         { "Q=4096", "x", Q },
         { "PQ=16M,x", "x", P | Q },
         { "FX", "x", REFUSED },
@@ -59,6 +61,9 @@ static const struct {
         { "Q=1X", "x", REFUSED },
         { "Q=99999999999999", "x", REFUSED },
         { "F=1", "x", REFUSED },
+        { "Z=", "x", REFUSED },
+        { "Z=0", "x", REFUSED },
+        { "Z=5K", "x", REFUSED },
 };
 
 /* In a child. What it writes goes to @out. */
@@ -104,8 +109,8 @@ static void the_grammar(void **state)
                 ask(cases[i].text, cases[i].name, &wanted, line, sizeof(line));
                 if (cases[i].wanted == REFUSED)
                         snprintf(expected, sizeof(expected), "stook: STOOK_DEBUG=%s: takes "
-                                 "LETTERS[,CACHE...][;...], letters of FZPUTAO and Q[=BYTES], "
-                                 "or -\n", cases[i].text);
+                                 "LETTERS[,CACHE...][;...], letters of FZ[=BYTES]PUTAOC and "
+                                 "Q[=BYTES], or -\n", cases[i].text);
                 if (wanted != (cases[i].wanted & ~REFUSED))
                         fail_msg("%s of %s", cases[i].name, cases[i].text);
                 assert_string_equal(line, expected);
@@ -135,12 +140,23 @@ static void bytes_of_the_quarantine(void **state)
         assert_int_equal(stook_debug_wanted("a"), Q);
 }
 
+static void bytes_of_red_zones(void **state)
+{
+        (void)state;
+        assert_int_equal(stook_debug_zone_bytes(), 16);
+        setenv("STOOK_DEBUG", "Z=3,a;FZ=100", 1);
+        stook_debug_read_options();
+        assert_int_equal(stook_debug_zone_bytes(), 112);                /* the last one */
+        assert_int_equal(stook_debug_wanted("a"), Z);
+}
+
 int main(void)
 {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(the_grammar),
                 cmocka_unit_test(a_text_that_is_too_long),
                 cmocka_unit_test(bytes_of_the_quarantine),
+                cmocka_unit_test(bytes_of_red_zones),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,152 @@
+#!/usr/bin/env python3
+"""Proves: debug modes with large red zones (Z=BYTES), constructors (C) and entry points (F) find
+what they are for, name who allocated it, and say nothing of programs without a fault."""
+import re
+import shutil
+import subprocess
+import unittest
+
+import stook as s
+
+MODES = "FZ=100PUQC"
+CACHES = r"""
+#include <stook/stook.h>
+#include <stdlib.h>
+#include <string.h>
+static void make(void *object, void *data) { (void)data; memset(object, 7, 40); }
+static struct stook_cache *create(const char *name)
+{
+        struct stook_cache_args args = { .args_size = sizeof args, .ctor = make };
+        return stook_cache_create(name, 40, &args);
+}
+int main(int argc, char **argv)
+{
+        struct stook_cache *cache = create("made");
+        char *object = stook_cache_alloc(cache), *kept;
+        object[3] = 1;
+        if (argc == 2 && !strcmp(argv[1], "state"))
+                stook_cache_free(cache, object);
+        object[3] = 7;
+        stook_cache_free(cache, object);
+        for (int i = 0; i < 300; i++) {         /* more slabs than are kept without access */
+                struct stook_cache *other = create("other");
+                kept = stook_cache_alloc(other);
+                stook_cache_free(other, kept);
+                if (stook_cache_destroy(other))
+                        return 3;
+        }
+        if (argc == 2 && !strcmp(argv[1], "destroyed"))
+                kept[5] = 1;
+        return stook_cache_destroy(cache) != 0;
+}
+"""
+MALLOC = r"""
+#include <stdlib.h>
+#include <string.h>
+int main(int argc, char **argv)
+{
+        char *text = malloc(48);
+        volatile int minus = -7;
+        memset(text, 0, 48);
+        if (argc == 2 && !strcmp(argv[1], "far"))
+                text[48 + 99] = 1;
+        if (argc == 2 && !strcmp(argv[1], "before"))
+                text[-99] = 1;
+        if (argc == 2 && !strcmp(argv[1], "negative"))
+                free(malloc(minus));
+        text = realloc(text, 5000);
+        free(text);
+        text = malloc(300000);
+        text[0] = 1;
+        free(text);
+        if (argc == 2 && !strcmp(argv[1], "large"))
+                text[1000] = 1;
+        return 0;
+}
+"""
+NEWS = r"""
+#include <cstdlib>
+#include <cstring>
+struct alignas(64) wide { char bytes[64]; };
+int main(int argc, char **argv)
+{
+        bool wrong = argc == 2;
+        int *one = new int, *many = new int[10];
+        wide *aligned = new wide;
+        char *text = (char *)std::malloc(10);
+        if (wrong && !std::strcmp(argv[1], "array"))
+                delete many;
+        if (wrong && !std::strcmp(argv[1], "malloc"))
+                delete text;
+        delete one;
+        delete[] many;
+        delete aligned;
+        std::free(text);
+        text = (char *)std::malloc(10);         /* has the place of one that new made */
+        std::free(text);
+        return 0;
+}
+"""
+
+
+class Modes(s.Compiled):
+    def run_it(self, program, *how, modes=MODES):
+        return s.stook("run", "--debug", modes, "--", program, *how)
+
+    def clean(self, program):
+        done = self.run_it(program)
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+
+    def finds(self, program, how, words, *more):
+        done = self.run_it(program, how)
+        self.assertNotEqual(done.returncode, 0, how)
+        self.assertRegex(done.stderr, r"\Astook: " + words)
+        for line in more:
+            self.assertRegex(done.stderr, line)
+
+    def test_caches(self):
+        program = self.compile("caches", CACHES, "-g", "-O0", *s.SHARED)
+        self.clean(program)
+        self.finds(program, "state", "corrupted: .*cache made, .*: freed in a state that its "
+                   "constructor did not make", r"allocated by .*\n    #0 main ")
+        self.finds(program, "destroyed", "write after free: pointer 0x[0-9a-f]+: its cache was "
+                   "destroyed", r"allocated by .*\n    #0 main ", r"freed by .*\n    #0 main ")
+        # Without C any state will do.
+        done = self.run_it(program, "state", modes="FZPU")
+        self.assertIn("double free", done.stderr)
+
+    def test_malloc(self):
+        program = self.compile("allocates", MALLOC, "-g", "-O0")
+        self.clean(program)
+        self.finds(program, "far", "overrun: .*cache malloc-48, ",
+                   r"\(147 bytes from its start\)", r"allocated by .*\n    #0 main ")
+        self.finds(program, "before", "underrun: .*cache malloc-48, ", r"\(99 bytes before its",
+                   r"allocated by .*\n    #0 main ")
+        self.finds(program, "negative", "wrong size: 18446744073709551609 bytes were asked for, "
+                   "or -7\n", r"found here\n    #0 main ")
+        done = self.run_it(program, "large", modes="FZPU")
+        self.assertRegex(done.stderr, r"(?s)write after free: .*allocated by .*freed by ")
+
+    @unittest.skipUnless(shutil.which("c++"), "no C++ compiler")
+    def test_new(self):
+        program = self.folder + "/news"
+        subprocess.run(["c++", "-g", "-O0", "-xc++", "-", "-o", program], input=NEWS, text=True,
+                       check=True)
+        self.clean(program)
+        done = self.run_it(program, "array")
+        if not done.returncode:
+            self.skipTest("this drop-in cannot tell delete from free")
+        self.finds(program, "array", r"mismatched free: .*cache malloc-48, .*: made by new\[\], "
+                   "freed by delete\n", r"allocated by .*\n    #\d main ")
+        self.finds(program, "malloc", "mismatched free: .*: made by malloc, freed by delete\n",
+                   r"allocated by .*\n    #\d main ")
+
+    def test_refused(self):
+        for modes in ("Z=", "Z=0", "Z=x"):
+            self.assertEqual(s.stook("run", "--debug", modes, "--", "true").returncode, 2, modes)
+        done = s.stook("run", "--debug", "Z=5K", "--", "true")
+        self.assertTrue(re.match(r"stook: STOOK_DEBUG=Z=5K: takes LETTERS", done.stderr), done)
+
+
+if __name__ == "__main__":
+    s.main()
