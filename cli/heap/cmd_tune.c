@@ -239,10 +239,16 @@ static int tune(const struct options *o, struct target *t, const struct library 
 {
         const struct heap_cache *c = find(h, o->cache);
         struct stook_request now, asked;
+        char state = memory_process_state(t->memory.pid);
         int answer = 0, error;
 
         if (!c)
                 return STATUS_CANNOT;
+        if (state == 'T' || state == 't') {
+                say(stderr, "stook tune: process %u is stopped, and would not answer\n",
+                    t->memory.pid);
+                return STATUS_CANNOT;
+        }
         if (h->maintainer != t->memory.pid) {
                 say(stderr, "stook tune: process %u has no maintenance thread that could do "
                     "it: start it with STOOK_MAINTENANCE=1\n", t->memory.pid);

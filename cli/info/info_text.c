@@ -190,8 +190,10 @@ static void print_totals(const struct heap *h, FILE *out)
                 print_resident(&h->resident, out);
         if (h->changed)
                 say(out, "(%u caches changed meanwhile and are left out)\n", h->changed);
-        if (h->oddity_count)
-                say(out, "(%zu things made no sense: `stook check` says more)\n", h->oddity_count);
+        /* In a process that runs, what is read in the midst of a change looks so, too. */
+        if (h->oddity_count && !h->memory->write)
+                say(out, "(%zu thing%s made no sense: `stook check` says more)\n", h->oddity_count,
+                    plural(h->oddity_count));
 }
 
 /* Those that are not the default. */

@@ -50,6 +50,11 @@ struct memory {
 
 /* A running process. Return: 0, or -errno with memory->error set. */
 int memory_open_process(struct memory *memory, uint32_t pid);
+/*
+ * Its state, a letter of /proc/PID/stat: 'T' or 't': it is stopped; 'Z': its memory is gone, and
+ * its parent has not asked how it ended. 0: not known.
+ */
+char memory_process_state(uint32_t pid);
 /* A core. @exe: the program's file, for what the core leaves out; NULL: none. As above. */
 int memory_open_core(struct memory *memory, const char *path, const char *exe);
 void memory_close(struct memory *memory);

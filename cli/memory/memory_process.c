@@ -46,6 +46,19 @@ static FILE *open_proc(uint32_t pid, const char *name)
         return fopen(path, "re");
 }
 
+char memory_process_state(uint32_t pid)
+{
+        FILE *f = open_proc(pid, "stat");
+        char text[512], *state;
+        size_t n = f ? fread(text, 1, sizeof text - 1, f) : 0;
+
+        if (f)
+                fclose(f);
+        text[n] = '\0';
+        state = strrchr(text, ')');             /* the name before may have any character */
+        return state && state[1] == ' ' ? state[2] : '\0';
+}
+
 static FILE *open_maps(struct memory *m)
 {
         return open_proc(m->pid, "maps");

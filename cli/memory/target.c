@@ -104,23 +104,6 @@ static bool excluded(const struct target *t, char *why, size_t bytes)
         return elf_check_excludes(path, why, bytes);
 }
 
-/* Its memory is gone already, and its parent has not asked how it ended. */
-static bool has_ended(uint32_t pid)
-{
-        char path[64], text[512], *state;
-        FILE *f;
-        size_t n;
-
-        snprintf(path, sizeof path, "/proc/%u/stat", pid);
-        f = fopen(path, "re");
-        n = f ? fread(text, 1, sizeof text - 1, f) : 0;
-        if (f)
-                fclose(f);
-        text[n] = '\0';
-        state = strrchr(text, ')');             /* the name before may have any character */
-        return state && !strncmp(state, ") Z", 3);
-}
-
 /* None is readable: why. A copy that was never used is told only if there is no other. */
 static void say_why(const struct target *t, const char *command, const char *what,
                     const char *library)
@@ -131,7 +114,7 @@ static void say_why(const struct target *t, const char *command, const char *wha
                 say(stderr,
                     "stook %s: %s %s has no copy of Stook in a file with '%s' in its path\n",
                     command, t->is_core ? "core" : "process", what, library);
-        else if (!t->count && !t->is_core && has_ended(t->memory.pid))
+        else if (!t->count && !t->is_core && memory_process_state(t->memory.pid) == 'Z')
                 say(stderr, "stook %s: process %s has ended\n", command, what);
         else if (!t->count && !t->is_core && excluded(t, why, sizeof why))
                 say(stderr, "stook %s: %s does not use Stook: it is %s\n", command, what, why);

@@ -151,6 +151,15 @@ class Changes(Inspect):
             done = s.stook("tune", p.pid, f"conn@{conn['born']}", "sheaf_capacity=0")
             self.assertEqual((done.returncode, done.stderr), (0, ""))
             self.refused(2, "has no cache 'x'", "tune", p.pid, "x", "sheaf_capacity=1")
+            os.kill(int(p.pid), signal.SIGSTOP)
+            try:
+                while open(f"/proc/{p.pid}/stat").read().rpartition(")")[2].split()[0] != "T":
+                    time.sleep(0.01)
+                self.refused(2, "is stopped, and would not answer", "tune", p.pid, "conn",
+                             "sheaf_capacity=9")
+            finally:
+                os.kill(int(p.pid), signal.SIGCONT)
+            self.assertEqual(self.conn(p.pid)["sheaf_capacity"], 0)
 
     def test_tune_refused(self):
         with Running(self.shared()) as p:
