@@ -1,7 +1,7 @@
 /*
  * Purpose: see weak.h. Not compiled with -fsanitize=thread itself.
  */
-#include "weak.h"
+#include "weak_inside.h"
 
 #include <setjmp.h>
 #include <stdio.h>
@@ -138,7 +138,7 @@ static void check_write(const struct plain *p, const char *what)
                 weak_fail(what);
 }
 
-static void access_plain(const void *at, bool writes)
+void weak_plain(const void *at, bool writes)
 {
         uintptr_t address = (uintptr_t)at;
         struct thread *me = &threads[weak_me];
@@ -319,7 +319,7 @@ static void put(struct word *w, uintptr_t address, uint64_t bits, int order,
         stores++;
 }
 
-static uint64_t load(const volatile void *at, unsigned bytes, int order)
+uint64_t weak_load(const volatile void *at, unsigned bytes, int order)
 {
         uintptr_t address = (uintptr_t)at;
         struct thread *me = &threads[weak_me];
@@ -344,7 +344,7 @@ static uint64_t load(const volatile void *at, unsigned bytes, int order)
         return w->value[last - older].bits >> shift_of(address) & mask_of(bytes);
 }
 
-static void store(volatile void *at, unsigned bytes, uint64_t bits, int order)
+void weak_store(volatile void *at, unsigned bytes, uint64_t bits, int order)
 {
         uintptr_t address = (uintptr_t)at;
         uint64_t mask = mask_of(bytes) << shift_of(address);
@@ -356,22 +356,19 @@ static void store(volatile void *at, unsigned bytes, uint64_t bits, int order)
                         (bits << shift_of(address) & mask), order, NULL);
 }
 
-/* What was there; @change: what is to be there. */
-enum how { SET, ADD, SUB, OR, AND, XOR };
-
-static uint64_t changed(uint64_t was, enum how how, uint64_t by)
+static uint64_t changed(uint64_t was, enum weak_how how, uint64_t by)
 {
         switch (how) {
-        case SET: return by;
-        case ADD: return was + by;
-        case SUB: return was - by;
-        case OR:  return was | by;
-        case AND: return was & by;
-        default:  return was ^ by;
+        case WEAK_SET: return by;
+        case WEAK_ADD: return was + by;
+        case WEAK_SUB: return was - by;
+        case WEAK_OR:  return was | by;
+        case WEAK_AND: return was & by;
+        default:       return was ^ by;
         }
 }
 
-static uint64_t change(volatile void *at, unsigned bytes, enum how how, uint64_t by, int order)
+uint64_t weak_change(volatile void *at, unsigned bytes, enum weak_how how, uint64_t by, int order)
 {
         uintptr_t address = (uintptr_t)at;
         uint64_t mask = mask_of(bytes), was;
@@ -389,8 +386,8 @@ static uint64_t change(volatile void *at, unsigned bytes, enum how how, uint64_t
         return was;
 }
 
-static bool exchange_if(volatile void *at, unsigned bytes, uint64_t *expected, uint64_t desired,
-                        int order, int failing)
+bool weak_exchange_if(volatile void *at, unsigned bytes, uint64_t *expected, uint64_t desired,
+                      int order, int failing)
 {
         uintptr_t address = (uintptr_t)at;
         uint64_t mask = mask_of(bytes), was;
@@ -421,6 +418,12 @@ static void fence(struct thread *me, int order)
         }
         if (releases(order))
                 me->released = me->view;
+}
+
+void weak_fence(int order)
+{
+        step();
+        fence(&threads[weak_me], order);
 }
 
 void weak_membarrier(void)
@@ -463,114 +466,6 @@ bool stook_pair_cas(struct stook_pair *p, struct stook_pair *expected, struct st
         put(hi, (uintptr_t)&p->hi, desired.hi, __ATOMIC_SEQ_CST, old_hi);
         return true;
 }
-
-bool stook_pair_half_cas(uint64_t *half, uint64_t expected, uint64_t desired)
-{
-        if (weak_me < WEAK_THREADS)
-                return exchange_if(half, 8, &expected, desired, __ATOMIC_SEQ_CST, __ATOMIC_ACQUIRE);
-        if (*half != expected)
-                return false;
-        *half = desired;
-        return true;
-}
-
-void stook_pair_set_lock(uint32_t *lock) { (void)lock; }
-void stook_pair_fork_child(void) { }
-
-/* ---- what the compiler calls ---- */
-
-void __tsan_init(void) { }
-void __tsan_func_entry(void *caller) { (void)caller; }
-void __tsan_func_exit(void) { }
-void __tsan_acquire(void *at) { (void)at; }
-void __tsan_release(void *at) { (void)at; }
-void __tsan_vptr_update(void **at, void *value) { (void)at, (void)value; }
-void __tsan_read_range(void *at, unsigned long bytes) { (void)bytes, access_plain(at, false); }
-void __tsan_write_range(void *at, unsigned long bytes) { (void)bytes, access_plain(at, true); }
-void *__tsan_memcpy(void *to, const void *from, size_t n) { return memcpy(to, from, n); }
-void *__tsan_memset(void *to, int byte, size_t n) { return memset(to, byte, n); }
-void *__tsan_memmove(void *to, const void *from, size_t n) { return memmove(to, from, n); }
-
-#define PLAIN_OF(n) \
-        void __tsan_read##n(void *at) { access_plain(at, false); } \
-        void __tsan_write##n(void *at) { access_plain(at, true); } \
-        void __tsan_unaligned_read##n(void *at) { access_plain(at, false); } \
-        void __tsan_unaligned_write##n(void *at) { access_plain(at, true); }
-PLAIN_OF(1)
-PLAIN_OF(2)
-PLAIN_OF(4)
-PLAIN_OF(8)
-PLAIN_OF(16)
-
-#define IN_RUN (weak_me < WEAK_THREADS)
-#define CHANGE_OF(n, type, name, how, plain) \
-        type __tsan_atomic##n##_##name(volatile type *at, type by, int order) \
-        { \
-                type was = *at; \
-                if (IN_RUN) \
-                        return (type)change(at, n / 8, how, by, order); \
-                *at = plain; \
-                return was; \
-        }
-#define ATOMIC_OF(n, type) \
-        type __tsan_atomic##n##_load(const volatile type *at, int order) \
-        { \
-                return IN_RUN ? (type)load(at, n / 8, order) : *at; \
-        } \
-        void __tsan_atomic##n##_store(volatile type *at, type value, int order) \
-        { \
-                if (IN_RUN) \
-                        store(at, n / 8, value, order); \
-                else \
-                        *at = value; \
-        } \
-        CHANGE_OF(n, type, exchange, SET, by) \
-        CHANGE_OF(n, type, fetch_add, ADD, (type)(was + by)) \
-        CHANGE_OF(n, type, fetch_sub, SUB, (type)(was - by)) \
-        CHANGE_OF(n, type, fetch_or, OR, was | by) \
-        CHANGE_OF(n, type, fetch_and, AND, was & by) \
-        CHANGE_OF(n, type, fetch_xor, XOR, was ^ by) \
-        int __tsan_atomic##n##_compare_exchange_strong(volatile type *at, type *expected, \
-                                                       type desired, int order, int failing) \
-        { \
-                uint64_t was = *expected; \
-                bool done; \
-                if (IN_RUN) \
-                        done = exchange_if(at, n / 8, &was, desired, order, failing); \
-                else if ((done = *at == *expected)) \
-                        *at = desired; \
-                else \
-                        was = *at; \
-                *expected = (type)was; \
-                return done; \
-        } \
-        int __tsan_atomic##n##_compare_exchange_weak(volatile type *at, type *expected, \
-                                                     type desired, int order, int failing) \
-        { \
-                return __tsan_atomic##n##_compare_exchange_strong(at, expected, desired, order, \
-                                                                  failing); \
-        } \
-        type __tsan_atomic##n##_compare_exchange_val(volatile type *at, type expected, \
-                                                     type desired, int order, int failing) \
-        { \
-                __tsan_atomic##n##_compare_exchange_strong(at, &expected, desired, order, \
-                                                           failing); \
-                return expected; \
-        }
-ATOMIC_OF(8, uint8_t)
-ATOMIC_OF(16, uint16_t)
-ATOMIC_OF(32, uint32_t)
-ATOMIC_OF(64, uint64_t)
-
-void __tsan_atomic_thread_fence(int order)
-{
-        if (!IN_RUN)
-                return;
-        step();
-        fence(&threads[weak_me], order);
-}
-
-void __tsan_atomic_signal_fence(int order) { (void)order; }
 
 /* ---- runs ---- */
 
