@@ -91,7 +91,7 @@ void stook_transit_end(uint64_t ticket);
  * waits for it. Not for handlers.
  */
 bool stook_transit_wait(void);
-extern uint32_t stook_transit_wait_ms;  /* const; tests make it shorter */
+extern uint32_t stook_transit_wait_ms;  /* atomic: const, but for tests */
 /* The call was given up; or it is of a thread that this child of a fork does not have. */
 bool stook_transit_is_lost(uint64_t ticket);
 /* The latter of the two: the call never comes back. */

@@ -162,7 +162,7 @@ static bool wait_for(unsigned at)
                 uint64_t now = stook_os_clock_ms();
 
                 if (!end)
-                        end = now + stook_transit_wait_ms;
+                        end = now + __atomic_load_n(&stook_transit_wait_ms, __ATOMIC_RELAXED);
                 if (now >= end) {
                         end_generation(at, word);
                         return false;

@@ -5,6 +5,7 @@
 #ifndef TESTS_RCU_BY_HAND_H
 #define TESTS_RCU_BY_HAND_H
 
+#include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -27,12 +28,17 @@ static size_t n_pending, calls;
 static int may_wait = 1;
 static void (*on_call)(void);           /* called before a call notes anything; NULL: nothing */
 
+/* Of what is pending, where another thread ends a grace period. */
+static pthread_mutex_t by_hand_lock = PTHREAD_MUTEX_INITIALIZER;
+
 static void call(struct stook_rcu_head *head, void (*done)(struct stook_rcu_head *head))
 {
         if (on_call)
                 on_call();
+        pthread_mutex_lock(&by_hand_lock);
         pending[n_pending++] = (struct pending){ head, done };
         calls++;
+        pthread_mutex_unlock(&by_hand_lock);
 }
 
 static void grace(void)
