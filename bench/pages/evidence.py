@@ -108,10 +108,10 @@ def is_wide(side):
     return high - low > WIDE * side.cost()
 
 
-def wide(some):
-    """Names of the sides whose ratio is known badly."""
-    return [f"{title(w)} ({which})" for which in ("time", "memory")
-            for w, side in workloads.sides(some, which) if is_wide(side)]
+def wide(some, which):
+    """Names of what has a ratio that is known badly, for want of runs, too."""
+    return [title(w) for w, side in workloads.sides(some, which)
+            if is_wide(side) or not has_interval(side.ratio)]
 
 
 def named(some, which, says):

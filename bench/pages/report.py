@@ -109,15 +109,16 @@ def write_sum(page, results):
     page.table(table, len(table[0]))
     page.say("And beside the best peer of each row, which is another one in each:")
     for which, name in (("time", "Time"), ("memory", "Memory")):
-        page.say(workloads.sentence(some, which, f"{name}, rows of this page"))
-        page.say(workloads.sentence(found, which, f"{name}, all rows of the run"))
-    for which, name in (("time", "Time"), ("memory", "Memory")):
+        page.say(workloads.sentence(some, which, f"{name}, rows of this page") + " " +
+                 workloads.sentence(found, which, f"{name}, all rows of the run"))
+    for which in ("time", "memory"):
         for says, what in ((workloads.BEHIND, "Losses"), (workloads.AHEAD, "Wins")):
             if words := evidence.named(some, which, says):
                 page.say(f"**{what}, {which}.** {words}.")
-    if names := evidence.wide(some):
-        page.say(f"**Known badly** (an interval of more than {100 * evidence.WIDE:.0f} % of the "
-                 "ratio): " + "; ".join(names) + ".")
+    for which in ("time", "memory"):
+        if names := evidence.wide(some, which):
+            page.say(f"**Known badly, {which}** (fewer than six runs, or an interval of more than "
+                     f"{100 * evidence.WIDE:.0f} % of the ratio): " + "; ".join(names) + ".")
 
 
 def write_rows(page, title, text, some):

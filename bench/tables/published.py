@@ -14,6 +14,8 @@ them. tables*.py have the tables in the kernel's layout.
 | missed | the median does not |
 """
 
+import re
+
 import between_threads
 import tables
 import tables_aspace
@@ -240,9 +242,10 @@ def table_rows(rows):
          interval_text(row, number), row["verdict"]] for row in rows]
 
 
-# What a line of the page has: both forms of Stook's of one published cell stand in it.
+# What a line of the page has: all that was measured for one published figure stands in it.
 COMPACT = ["table", "cell", "published", "measured here (95 %)"]
-FORMS = (", capacity 32", ", grown", ", sheaves-32", ", sheaves")
+FORMS = re.compile(r", (capacity 32|grown|sheaves-32|sheaves)\b|^(\d+ (?:threads|processes))[:,] |"
+                   r"^(.*), (?=no sheaves: cost)")
 OF_THE_KERNEL = ("1.1", "1.2", "1.3", "1.4", "1.5", "1.6")
 
 
@@ -253,12 +256,11 @@ def compact(rows):
     for row in rows:
         if row["table"] not in OF_THE_KERNEL or row["row"].endswith("general iterator"):
             continue
-        text, form = row["row"], ""
-        for each in FORMS:
-            if each in text and not form:
-                text, form = text.replace(each, ""), each[2:] + ": "
+        form = FORMS.search(row["row"])
+        text = FORMS.sub("", row["row"], 1)
         interval = interval_text(row, number)
-        words = (f"{form}{number(row['measured'])} {row['unit']}".strip() +
-                 (f" ({interval})" if row["rival"] else "") + f" {row['verdict']}")
+        words = (f"{form[form.lastindex]}: " if form else "") + \
+            f"{number(row['measured'])} {row['unit']}".strip() + \
+            (f" ({interval})" if row["rival"] else "") + f" {row['verdict']}"
         lines.setdefault((row["table"], text, row["published"]), []).append(words)
     return [COMPACT] + [[*key, "; ".join(words)] for key, words in lines.items()]
