@@ -16,7 +16,7 @@ from text import number
 # that name counts.
 ROWS = {
     ("object_pair", "pair"): "an object cache, inlined, beside malloc: a pair of 64 B",
-    ("object_pair", "batch/64"): "the same, batches of 64",
+    ("object_pair", "batch/64"): "an object cache, inlined, beside malloc: batches of 64",
     ("malloc_pair", "pair/64"): "malloc and free, 64 B",
     ("malloc_pair", "pair_mix"): "malloc and free, mixed sizes",
     ("malloc_pair", "batch64_mix"): "batches of 64, mixed sizes",
@@ -35,7 +35,7 @@ ROWS = {
     ("rcu", "free (against a call_rcu for each object)"):
         "frees that wait for RCU readers, beside a call_rcu for each object",
     ("rcu", "free (against arrays handed to call_rcu)"):
-        "the same, beside arrays filled by hand and handed to call_rcu",
+        "frees that wait for RCU readers, beside arrays handed to call_rcu",
     ("maple_map", "100,000 ranges"): "a lookup among 100,000 ranges, beside other maps",
 }
 # Eight figures for README, with losses: (experiment, cell, which side).

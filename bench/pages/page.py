@@ -309,8 +309,8 @@ def write_how(page, results):
     for text in report.HOW.split("\n\n"):
         page.say(" ".join(text.split()))
     page.add(f"<pre>{escaped(results.get('command', ''))}</pre>")
-    for left, why in results["left_out"].items():
-        page.say(f"Left out: {left}: {why}")
+    if results["left_out"]:
+        page.say("Left out: " + report.left_out(results["left_out"]))
 
 
 def html(results):

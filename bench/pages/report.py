@@ -40,7 +40,7 @@ children; memory is the most that one of its processes had resident, as the kern
 A ratio is what Stook takes by what the peer takes: the median of the ratios of blocks or of
 neighbouring runs, with the interval that encloses the median with 95 % (order statistics, which
 assume nothing about the noise). Below 1, Stook takes less. Ahead and behind need six pairs and an
-interval without 1; all else is level. The best peer is another one in each row, by its median."""
+interval without 1; all else is level."""
 
 
 class NoPlace(Exception):
@@ -108,9 +108,9 @@ def write_sum(page, results):
     table = evidence.single_peers(results)
     page.table(table, len(table[0]))
     page.say("And beside the best peer of each row, which is another one in each:")
-    for which, name in (("time", "Time"), ("memory", "Memory")):
-        page.say(workloads.sentence(some, which, f"{name}, rows of this page") + " " +
-                 workloads.sentence(found, which, f"{name}, all rows of the run"))
+    page.say(" ".join(workloads.sentence(of, which, f"{which.capitalize()}, {what}")
+                      for which in ("time", "memory")
+                      for of, what in ((some, "rows of this page"), (found, "all rows of the run"))))
     for which in ("time", "memory"):
         for says, what in ((workloads.BEHIND, "Losses"), (workloads.AHEAD, "Wins")):
             if words := evidence.named(some, which, says):
@@ -158,9 +158,16 @@ def markdown(results):
     page.heading(2, "How it was measured")
     page.lines += HOW.splitlines() + [""]
     if results["left_out"]:
-        page.say("Left out: " + "; ".join(f"{left}: {why}" for left, why
-                                          in results["left_out"].items()) + ".")
+        page.say("Left out: " + left_out(results["left_out"]))
     return page.text()
+
+
+def left_out(reasons):
+    """One sentence for each reason."""
+    names = {}
+    for name, why in reasons.items():
+        names.setdefault(why, []).append(name)
+    return "; ".join(f"{', '.join(of)} ({why})" for why, of in names.items()) + "."
 
 
 def target_page(results):
