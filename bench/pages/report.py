@@ -108,9 +108,10 @@ def write_sum(page, results):
     table = evidence.single_peers(results)
     page.table(table, len(table[0]))
     page.say("And beside the best peer of each row, which is another one in each:")
-    page.say(" ".join(workloads.sentence(of, which, f"{which.capitalize()}, {what}")
+    page.say(" ".join(workloads.sentence(rows, which, f"{which.capitalize()}, {what}")
                       for which in ("time", "memory")
-                      for of, what in ((some, "rows of this page"), (found, "all rows of the run"))))
+                      for rows, what in ((some, "rows of this page"),
+                                         (found, "all rows of the run"))))
     for which in ("time", "memory"):
         for says, what in ((workloads.BEHIND, "Losses"), (workloads.AHEAD, "Wins")):
             if words := evidence.named(some, which, says):
