@@ -30,9 +30,11 @@ static int metric_of(uint64_t address)
 
 static int forget(uint64_t address)
 {
-        struct route *route = stook_maple_erase(&routes, address);
+        void *route;
+        int error = stook_maple_erase(&routes, address, &route);
 
-        return stook_cache_free_rcu(route_cache, route);        /* the caller owns its entries */
+        /* The caller owns its entries. */
+        return error ? error : stook_cache_free_rcu(route_cache, route);
 }
 
 static void publish(struct stook_cache *cache, struct route *new)

@@ -136,16 +136,12 @@ STOOK_PUBLIC void stook_maple_cursor_finish(struct stook_maple_cursor *cursor)
         stook_mreserve_unlist(reserve_of(cursor), 0);
 }
 
-STOOK_PUBLIC void *stook_maple_cursor_erase(struct stook_maple_cursor *cursor)
+STOOK_PUBLIC int stook_maple_cursor_erase(struct stook_maple_cursor *cursor, void **old)
 {
         void *entry = stook_maple_cursor_walk(cursor);
-        int error;
+        int error = entry ? stook_maple_cursor_store(cursor, NULL) : -ENOENT;
 
-        if (!entry)
-                return NULL;
-        error = stook_maple_cursor_store(cursor, NULL);
-        if (!error)
-                return entry;
-        errno = -error;
-        return NULL;
+        if (!error && old)
+                *old = entry;
+        return error;
 }

@@ -85,7 +85,7 @@ STOOK_PUBLIC int stook_maple_insert(struct stook_maple *tree, uint64_t first, ui
         return entry ? store(tree, first, last, entry, MWRITE_INSERT) : -EINVAL;
 }
 
-STOOK_PUBLIC void *stook_maple_erase(struct stook_maple *tree, uint64_t key)
+STOOK_PUBLIC int stook_maple_erase(struct stook_maple *tree, uint64_t key, void **old)
 {
         bool entered = stook_mtree_enter(tree);
         int error = -ENOENT;
@@ -96,9 +96,7 @@ STOOK_PUBLIC void *stook_maple_erase(struct stook_maple *tree, uint64_t key)
         if (!error)
                 error = finish(&write);
         stook_mtree_leave(tree, entered);
-        if (!error)
-                return write.old;
-        if (error != -ENOENT)
-                errno = -error;
-        return NULL;
+        if (!error && old)
+                *old = write.old;
+        return error;
 }

@@ -79,7 +79,7 @@ template <unsigned flags> struct maple {
                 if (stook_maple_store(&tree, r.first, r.last, r.entry))
                         abort();
         }
-        void erase(const range &r) { if (!stook_maple_erase(&tree, r.first)) abort(); }
+        void erase(const range &r) { if (stook_maple_erase(&tree, r.first, nullptr)) abort(); }
         void *lookup(uint64_t key) { return stook_maple_load(&tree, key); }
         void enter_reader()
         {

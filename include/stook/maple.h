@@ -45,8 +45,9 @@
  *      ...
  *      urcu_memb_read_unlock();
  *
- *      struct route *old = stook_maple_erase(&tree, address);  // a writer, which owns its entries
- *      stook_cache_free_rcu(routes, old);
+ *      void *old;
+ *      if (!stook_maple_erase(&tree, address, &old))           // a writer, which owns its entries
+ *              stook_cache_free_rcu(routes, old);
  *
  * The tree's own lock knows its holder: a thread may make simple calls while it holds the lock.
  * A cursor must not write to a tree with a lock of its own without holding that lock. Such a write
@@ -97,7 +98,7 @@ struct stook_sheaf;
  * An entry that takes its range and that readers do not see. It is stored and erased as others are.
  *   as for a gap     load, load_range, find, find_after, next, prev; the cursors' find, next and
  *                    their reverses
- *   as for an entry  insert, overlaps, alloc, empty_area; erase and cursor_replace return it; the
+ *   as for an entry  insert, overlaps, alloc, empty_area; erase and cursor_replace tell it; the
  *                    cursors' walk and range calls return it
  */
 #ifdef __cplusplus
@@ -214,11 +215,13 @@ STOOK_PUBLIC int stook_maple_insert(struct stook_maple *tree, uint64_t first, ui
 
 /*
  * stook_maple_erase() - remove the whole range that has @key in it
- * Return: its entry, which is the caller's; NULL: there was none. In an RCU tree NULL with errno
- * ENOMEM means that nothing was changed; errno is untouched otherwise. Without RCU the call cannot
- * fail.
+ * @old: out: its entry, which is the caller's, never NULL; untouched on failure. Or NULL
+ * Return: 0; or
+ *   -ENOENT  @key has no entry
+ *   -ENOMEM  an RCU tree, and no memory
+ *   -ENOTSUP an RCU tree, and stook_rcu_use() named no implementation
  */
-STOOK_PUBLIC void *stook_maple_erase(struct stook_maple *tree, uint64_t key);
+STOOK_PUBLIC int stook_maple_erase(struct stook_maple *tree, uint64_t key, void **old);
 
 /*
  * stook_maple_alloc() - store an entry in the lowest gap of @size keys within [min, max]
@@ -458,7 +461,7 @@ STOOK_PUBLIC void *stook_maple_cursor_walk(struct stook_maple_cursor *cursor);
  * [first, last] becomes that range.
  * Return: as stook_maple_erase().
  */
-STOOK_PUBLIC void *stook_maple_cursor_erase(struct stook_maple_cursor *cursor);
+STOOK_PUBLIC int stook_maple_cursor_erase(struct stook_maple_cursor *cursor, void **old);
 
 /*
  * stook_maple_cursor_store() - stook_maple_store() of [first, last]

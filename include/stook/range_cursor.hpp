@@ -157,12 +157,10 @@ public:
 
         T *erase(std::error_code &error) noexcept
         {
-                int before = errno;
+                void *old = nullptr;
+                int status = stook_maple_cursor_erase(this->raw(), &old);
 
-                errno = 0;
-                void *old = stook_maple_cursor_erase(this->raw());
-                error = error_of(old ? 0 : errno);
-                errno = before;
+                error = error_of(status == -ENOENT ? 0 : status);
                 return detail::entry_of<T>(old);
         }
 

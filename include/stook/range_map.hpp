@@ -236,13 +236,10 @@ public:
 
         T *erase(std::uint64_t key, std::error_code &error) noexcept
         {
-                int before = errno;
-                void *entry;
+                void *entry = nullptr;
+                int status = stook_maple_erase(&tree_, key, &entry);
 
-                errno = 0;
-                entry = stook_maple_erase(&tree_, key);
-                error = error_of(entry ? 0 : errno);
-                errno = before;
+                error = error_of(status == -ENOENT ? 0 : status);
                 return entry_of(entry);
         }
 

@@ -67,6 +67,7 @@ static void call(struct stook_maple *tree, struct oracle *oracle, const uint8_t 
         uint64_t first = a < b ? a : b, last = a < b ? b : a, start, wanted;
         struct oracle_range range = oracle_range_of(oracle, a);
         void *entry = (void *)(uintptr_t)(8192 + bytes[1] * 4 + bytes[1] % 3);
+        void *old = NULL;
         int error;
 
         fake_fail_in = bytes[0] >= 240 ? 1 : 0;
@@ -94,7 +95,8 @@ static void call(struct stook_maple *tree, struct oracle *oracle, const uint8_t 
         case 5:
                 if (tree->flags & STOOK_MAPLE_RCU)
                         fake_fail_in = 0;
-                expect(stook_maple_erase(tree, a) == range.entry);
+                error = stook_maple_erase(tree, a, &old);
+                expect(error == (range.entry ? 0 : -ENOENT) && old == (error ? NULL : range.entry));
                 if (range.entry)
                         oracle_store(oracle, range.first, range.last, NULL);
                 break;

@@ -65,6 +65,14 @@ static void assert_three(void)
                 assert_ptr_equal(stook_maple_load(&tree, want[i].key), want[i].entry);
 }
 
+static void assert_erases(uint64_t key, void *entry)
+{
+        void *old = NULL;
+
+        assert_int_equal(stook_maple_erase(&tree, key, &old), 0);
+        assert_ptr_equal(old, entry);
+}
+
 static void test_bad_input(void **state)
 {
         STOOK_MAPLE_CURSOR(cursor, &tree, 5, 4);
@@ -178,7 +186,7 @@ static void test_ends_of_the_keys(void **state)
         assert_null(stook_maple_next(&tree, MAX, MAX));
         assert_ptr_equal(stook_maple_prev(&tree, MAX, 0), B);
         assert_null(stook_maple_prev(&tree, 0, 0));
-        assert_ptr_equal(stook_maple_erase(&tree, MAX), A);
+        assert_erases(MAX, A);
         assert_int_equal(stook_maple_alloc_cyclic(&tree, C, 0, MAX, &next, &start), 0);
         assert_true(start == MAX && next == 0);
         assert_int_equal(stook_maple_alloc_cyclic(&tree, C, 0, MAX, &next, &start), 1);
@@ -191,7 +199,7 @@ static void test_ends_of_the_keys(void **state)
         assert_int_equal(stook_maple_validate(&tree), 0);
         assert_int_equal(stook_maple_store(&tree, 0, MAX, A), 0);
         assert_int_equal(stook_maple_height(&tree), 1);
-        assert_ptr_equal(stook_maple_erase(&tree, 1234), A);
+        assert_erases(1234, A);
         assert_true(stook_maple_empty(&tree));
         assert_int_equal(stook_maple_height(&tree), 0);
 }
@@ -207,6 +215,7 @@ static void check(const struct stook_maple_cursor *cursor, enum stook_maple_stat
 static void test_statuses(void **state)
 {
         STOOK_MAPLE_CURSOR(cursor, &tree, 15, 15);
+        void *old;
 
         (void)state;
         three(STOOK_MAPLE_EXTERNAL_LOCK);
@@ -262,9 +271,12 @@ static void test_statuses(void **state)
         check(&cursor, STOOK_MAPLE_CURSOR_ACTIVE, 40, 49);
         assert_ptr_equal(stook_maple_cursor_next(&cursor, MAX), C);
         stook_maple_cursor_set(&cursor, 45, 45);
-        assert_ptr_equal(stook_maple_cursor_erase(&cursor), A);
+        assert_int_equal(stook_maple_cursor_erase(&cursor, &old), 0);
+        assert_ptr_equal(old, A);
         check(&cursor, STOOK_MAPLE_CURSOR_ACTIVE, 40, 49);
-        assert_null(stook_maple_cursor_erase(&cursor));
+        assert_int_equal(stook_maple_cursor_erase(&cursor, &old), -ENOENT);
+        assert_int_equal(stook_maple_cursor_erase(&cursor, NULL), -ENOENT);
+        assert_ptr_equal(old, A);               /* untouched */
         assert_three();
 }
 
@@ -303,7 +315,7 @@ static void test_simple_calls_inside_the_lock(void **state)
         assert_ptr_equal(stook_maple_load(&tree, 15), A);
         assert_int_equal(stook_maple_store(&tree, 300, 300, A), 0);
         assert_ptr_equal(stook_maple_find(&tree, &key, MAX), A);
-        assert_ptr_equal(stook_maple_erase(&tree, 300), A);
+        assert_erases(300, A);
         stook_maple_unlock(&tree);
         assert_three();
 }
@@ -345,7 +357,7 @@ static void erase_without(void)
 {
         STOOK_MAPLE_CURSOR(cursor, &tree, 10, 10);
 
-        stook_maple_cursor_erase(&cursor);
+        stook_maple_cursor_erase(&cursor, NULL);
 }
 
 static void unlock_without(void)
@@ -416,28 +428,32 @@ static void test_deferred_nodes(void **state)
         fake_rcu_full = true;                   /* destroy makes room by a barrier */
 }
 
-/* With RCU an erase may fail, and says so; without, it cannot. */
+/* With RCU an erase may lack memory, and says so; without, it needs none. */
 static void test_erase_without_memory(void **state)
 {
+        STOOK_MAPLE_CURSOR(cursor, &tree, 15, 15);
+        void *old = &tree;
+
         (void)state;
         three(STOOK_MAPLE_RCU);
         fake_fail_in = 1;
-        errno = 0;
-        assert_null(stook_maple_erase(&tree, 15));
-        assert_int_equal(errno, ENOMEM);
-        errno = 0;
-        assert_null(stook_maple_erase(&tree, 50));
-        assert_int_equal(errno, 0);
+        errno = EDOM;
+        assert_int_equal(stook_maple_erase(&tree, 15, &old), -ENOMEM);
+        assert_int_equal(stook_maple_erase(&tree, 50, &old), -ENOENT);
+        stook_maple_lock(&tree);
+        assert_int_equal(stook_maple_cursor_erase(&cursor, &old), -ENOMEM);
+        stook_maple_unlock(&tree);
+        assert_true(old == &tree && errno == EDOM);
         assert_three();
         fake_fail_in = 0;
-        assert_ptr_equal(stook_maple_erase(&tree, 15), A);
+        assert_erases(15, A);
         assert_int_equal(end(NULL), 0);
         assert_int_equal(with_flags(0), 0);
         for (uint64_t key = 0; key < 5000; key++)
                 assert_int_equal(stook_maple_store(&tree, key * 2, key * 2, A), 0);
         fake_fail_in = 1;
         for (uint64_t key = 5000; key--;)
-                assert_ptr_equal(stook_maple_erase(&tree, key * 7919 % 5000 * 2), A);
+                assert_erases(key * 7919 % 5000 * 2, A);
         assert_true(stook_maple_empty(&tree));
 }
 

@@ -341,20 +341,23 @@ static void erase(void)
 {
         uint64_t key = draw_key();
         struct oracle_range r = oracle_range_of(&oracle, key);
+        int error = r.entry ? 0 : -ENOENT;
+        void *old = NULL;
 
         if (below(2)) {
                 /* Only trees for RCU ask for memory. */
                 fake_fail_in = flags & STOOK_MAPLE_RCU ? 0 : 1;
-                expect(stook_maple_erase(&tree, key) == r.entry);
+                expect(stook_maple_erase(&tree, key, &old) == error);
                 fake_fail_in = 0;
         } else {
                 STOOK_MAPLE_CURSOR(cursor, &tree, key, key);
 
                 stook_maple_lock(&tree);
-                expect(stook_maple_cursor_erase(&cursor) == r.entry);
+                expect(stook_maple_cursor_erase(&cursor, &old) == error);
                 expect(cursor.first == r.first && cursor.last == r.last);
                 stook_maple_unlock(&tree);
         }
+        expect(old == r.entry);
         if (r.entry)
                 oracle_store(&oracle, r.first, r.last, NULL);
 }

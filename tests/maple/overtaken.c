@@ -195,6 +195,7 @@ static void test_lock_let_go_other_calls(void **state)
                 STOOK_MAPLE_CURSOR(down, &tree, 100, 100);
                 STOOK_MAPLE_CURSOR(same, &tree, 23, 23);
                 STOOK_MAPLE_CURSOR(erasing, &tree, 23, 23);
+                void *old;
 
                 three(flags);
                 stook_maple_lock(&tree);
@@ -209,7 +210,8 @@ static void test_lock_let_go_other_calls(void **state)
                 assert_ptr_equal(stook_maple_cursor_walk(&same), B);
                 check(&same, STOOK_MAPLE_CURSOR_ACTIVE, 20, 21);
                 erasing.first = 23;
-                assert_ptr_equal(stook_maple_cursor_erase(&erasing), C);
+                assert_int_equal(stook_maple_cursor_erase(&erasing, &old), 0);
+                assert_ptr_equal(old, C);
                 assert_null(stook_maple_load(&tree, 22));
                 stook_maple_unlock(&tree);
                 assert_int_equal(end(NULL), 0);
@@ -242,7 +244,7 @@ static void test_from_the_lock_to_a_section(void **state)
 static void *erase_far_away(void *unused)
 {
         (void)unused;
-        stook_maple_erase(&tree, 14999);
+        stook_maple_erase(&tree, 14999, NULL);
         return NULL;
 }
 

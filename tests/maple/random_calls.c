@@ -90,7 +90,9 @@ static void write_something(void)
                         oracle_store(&oracle, first, last, PLACEHOLDER);
                 break;
         case 1:
-                expect(stook_maple_erase(&tree, first) == there.entry);
+                error = stook_maple_erase(&tree, first, &old);
+                expect(error == (there.entry ? 0 : -ENOENT) &&
+                       old == (error ? &cursor : there.entry));
                 if (there.entry)
                         oracle_store(&oracle, there.first, there.last, NULL);
                 break;

@@ -239,7 +239,7 @@ static void *writer(void *arg)
                 else if (draw(&random) % 2)
                         store(first, last, true);
                 else
-                        stook_maple_erase(&tree, first);
+                        stook_maple_erase(&tree, first, NULL);
                 /* Far above, without anchors: many leaves at once are made and spanned. */
                 if (i % 64 == 63)
                         store(KEYS + draw(&random) % 20000, KEYS + 20000 + draw(&random) % 16000,

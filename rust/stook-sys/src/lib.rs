@@ -466,7 +466,7 @@ extern "C" {
         last: u64,
         entry: *mut c_void,
     ) -> c_int;
-    pub fn stook_maple_erase(tree: *mut stook_maple, key: u64) -> *mut c_void;
+    pub fn stook_maple_erase(tree: *mut stook_maple, key: u64, old: *mut *mut c_void) -> c_int;
     pub fn stook_maple_alloc(
         tree: *mut stook_maple,
         entry: *mut c_void,
@@ -509,7 +509,10 @@ extern "C" {
     pub fn stook_maple_cursor_find(cursor: *mut stook_maple_cursor, max: u64) -> *mut c_void;
     pub fn stook_maple_cursor_find_rev(cursor: *mut stook_maple_cursor, min: u64) -> *mut c_void;
     pub fn stook_maple_cursor_walk(cursor: *mut stook_maple_cursor) -> *mut c_void;
-    pub fn stook_maple_cursor_erase(cursor: *mut stook_maple_cursor) -> *mut c_void;
+    pub fn stook_maple_cursor_erase(
+        cursor: *mut stook_maple_cursor,
+        old: *mut *mut c_void,
+    ) -> c_int;
     pub fn stook_maple_cursor_set(cursor: *mut stook_maple_cursor, first: u64, last: u64);
     pub fn stook_maple_cursor_move(cursor: *mut stook_maple_cursor, first: u64, last: u64);
     pub fn stook_maple_cursor_finish(cursor: *mut stook_maple_cursor);

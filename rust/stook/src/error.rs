@@ -12,6 +12,9 @@ extern "C" {
 pub struct Error(c_int);
 
 impl Error {
+    /// No range has the key (`ENOENT`).
+    #[cfg(feature = "maple")]
+    pub(crate) const ABSENT: Error = Error(2);
     /// There is no memory, or a group's limit is met (`ENOMEM`).
     pub const NO_MEMORY: Error = Error(12);
     /// Something is in use (`EBUSY`), or there is no such gap.
@@ -33,13 +36,6 @@ impl Error {
     pub(crate) fn last() -> Error {
         // SAFETY: glibc and musl return this thread's errno, which is always there.
         Error(unsafe { *__errno_location() })
-    }
-
-    /// Forgets the error number, for calls that set it only when they fail.
-    #[cfg(feature = "maple")]
-    pub(crate) fn forget_last() {
-        // SAFETY: as above.
-        unsafe { *__errno_location() = 0 }
     }
 
     /// Of a call that returns 0, or an error number below 0.

@@ -6,7 +6,7 @@ use crate::tree::{Tree, Walk};
 use core::fmt;
 use core::marker::PhantomData;
 use core::ops::RangeInclusive;
-use core::ptr::NonNull;
+use core::ptr::{self, NonNull};
 use stook_sys as sys;
 
 /// A map from ranges of `u64` keys, which do not overlap, to values.
@@ -201,8 +201,9 @@ impl<T> RangeMap<T> {
 
     /// Removes the whole range that has `key` in it, and returns its value.
     pub fn remove(&mut self, key: u64) -> Option<T> {
-        // SAFETY: the map is borrowed alone. Without RCU an erase cannot fail.
-        let entry = unsafe { sys::stook_maple_erase(self.tree.as_ptr(), key) };
+        let mut entry = ptr::null_mut();
+        // SAFETY: the map is borrowed alone. Without RCU an erase fails where there is no entry.
+        unsafe { sys::stook_maple_erase(self.tree.as_ptr(), key, &mut entry) };
         // SAFETY: the entry is from `place`, and the map has it no more.
         NonNull::new(entry.cast()).map(|at| unsafe { unplace(at) })
     }

@@ -7,7 +7,7 @@ use crate::tree::{Locked, Tree, Walk};
 use core::fmt;
 use core::marker::PhantomData;
 use core::ops::RangeInclusive;
-use core::ptr::NonNull;
+use core::ptr::{self, NonNull};
 use stook_sys as sys;
 
 /// A map from ranges of `u64` keys to values, with readers beside its writers.
@@ -229,7 +229,9 @@ impl<T: Send + Sync + 'static> Held<'_, T> {
 impl<T: Send + Sync + 'static> Drop for Held<'_, T> {
     fn drop(&mut self) {
         // SAFETY: the call takes the tree's lock, and the range has no value.
-        unsafe { sys::stook_maple_erase(self.map.tree.as_ptr(), *self.range.start()) };
+        unsafe {
+            sys::stook_maple_erase(self.map.tree.as_ptr(), *self.range.start(), ptr::null_mut())
+        };
     }
 }
 

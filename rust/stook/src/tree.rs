@@ -5,7 +5,7 @@ use crate::error::Error;
 use crate::place::{place, unplace};
 use core::mem;
 use core::ops::RangeInclusive;
-use core::ptr::NonNull;
+use core::ptr::{self, NonNull};
 use stook_sys as sys;
 
 /// What `stook_maple_cursor_expect` takes.
@@ -173,17 +173,17 @@ impl Walk {
         NonNull::new(entry).map(|entry| (self.cursor.first, self.cursor.last, entry))
     }
 
-    /// Erases the range that `next` found.
+    /// Erases the range that `next` found. `None`: it has no entry any more.
     ///
     /// # Safety
     /// The tree lives, and this thread may write to it.
     pub(crate) unsafe fn erase(&mut self) -> Result<Option<NonNull<sys::c_void>>, Error> {
-        Error::forget_last();
+        let mut entry = ptr::null_mut();
         // SAFETY: the caller's.
-        let entry = unsafe { sys::stook_maple_cursor_erase(&mut self.cursor) };
-        match NonNull::new(entry) {
-            None => Error::check(-Error::last().errno()).map(|()| None),
-            found => Ok(found),
+        let status = unsafe { sys::stook_maple_cursor_erase(&mut self.cursor, &mut entry) };
+        match Error::check(status) {
+            Err(Error::ABSENT) => Ok(None),
+            checked => checked.map(|()| NonNull::new(entry)),
         }
     }
 }
