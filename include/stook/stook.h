@@ -6,6 +6,7 @@
 
 #include <stook/version.h>
 #include <stook/cache.h>
+#include <stook/typed.h>
 #include <stook/sheaf.h>
 #include <stook/malloc.h>
 #include <stook/rcu.h>
