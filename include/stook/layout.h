@@ -72,8 +72,13 @@ struct stook_thread_v1 {
         char               own_rseq[32] __attribute__((aligned(32)));
 };
 
+#ifdef STOOK_DYNAMIC_TLS        /* the library's own: it was configured with -Dstatic_tls=false */
+#define STOOK_THREAD_MODEL
+#else
+#define STOOK_THREAD_MODEL __attribute__((tls_model("initial-exec")))
+#endif
 extern __thread struct stook_thread_v1 stook_thread_v1
-        __attribute__((tls_model("initial-exec"), visibility("default")));
+        STOOK_THREAD_MODEL __attribute__((visibility("default")));
 
 /*
  * Bytes from a thread's stook_thread_v1 to the area that the kernel writes the thread's concurrency

@@ -30,7 +30,8 @@
 #include <stook/layout.h>
 
 #if defined(__linux__) && defined(__LP64__) && (defined(__x86_64__) || defined(__AARCH64EL__)) && \
-        (defined(__clang__) ? __clang_major__ >= 9 : defined(__GNUC__) && __GNUC__ >= 5)
+        (defined(__clang__) ? __clang_major__ >= 9 : defined(__GNUC__) && __GNUC__ >= 5) && \
+        !defined(STOOK_DYNAMIC_TLS)
 #define STOOK_SECTION_V1 1
 
 #ifdef __cplusplus

@@ -6,7 +6,9 @@
  *     slow call.
  *  I2 `ready` is not zero only while the kernel protects this thread's sections: the thread is
  *     registered (cpu_id >= 0) and is not a vfork child.
- *  I3 initial-exec, 64 bytes in all: the library can be dlopened, and no access allocates.
+ *  I3 initial-exec, 64 bytes in all: the library can be dlopened, and no access allocates. With
+ *     STOOK_DYNAMIC_TLS accesses are calls, and there are no sections: musl makes the record of
+ *     each thread in dlopen or with the thread.
  */
 #ifndef STOOK_THREAD_H
 #define STOOK_THREAD_H
@@ -21,7 +23,7 @@
  * the first library that has it: with the drop-in before libstook.so, the drop-in's.
  */
 extern __thread struct stook_thread_v1 stook_thread
-        __attribute__((tls_model("initial-exec"), visibility("hidden")));
+        STOOK_THREAD_MODEL __attribute__((visibility("hidden")));
 /* Tests whose threads are no threads of the system have records of their own. */
 #ifndef stook_self
 #define stook_self (&stook_thread)

@@ -35,9 +35,9 @@
 #endif
 
 /* What stands before each abort handler, and must be told at registration. */
-#if defined(__x86_64__)
+#if defined(__x86_64__) && !defined(STOOK_DYNAMIC_TLS)
 #define SIGNATURE 0x53053053u
-#elif defined(__aarch64__)
+#elif defined(__aarch64__) && !defined(STOOK_DYNAMIC_TLS)
 #define SIGNATURE 0xd428bc00u
 #else /* no sections, so nothing is registered: stook_os_rseq_detect */
 #define SIGNATURE 0

@@ -1,7 +1,7 @@
 /*
- * Purpose: what stands for the sections on machines that Stook has none for (RISC-V): each is a
- * miss, which the compiler sees. So hot paths go to the library's slow calls at once, and these
- * use the locked backend.
+ * Purpose: what stands for the sections on machines that Stook has none for (RISC-V), and with
+ * STOOK_DYNAMIC_TLS: each is a miss, which the compiler sees. So hot paths go to the library's slow
+ * calls at once, and these use the locked backend.
  * Place: section_hot.h and section_precharge.h, in place of what they have. No thread enrols there
  *  (os/rseq.c), so the table of section_rseq.c is never chosen.
  */
