@@ -16,6 +16,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <stook/cache.h>
 #include <stook/error.hpp>
 #include <stook/rcu.h>
@@ -273,6 +274,29 @@ public:
 private:
         stook_cache *handle_ = nullptr;
 };
+
+/*
+ * How full an object's slab is, and those of its cache: for programs that defragment. Nothing where
+ * no object of a slab starts. MT-safe and signal-safe.
+ */
+inline std::optional<stook_occupancy> occupancy(const void *object) noexcept
+{
+        stook_occupancy found = {};
+
+        found.occupancy_size = sizeof(found);
+        if (stook_object_get_occupancy(object, &found) < 0)
+                return std::nullopt;
+        return found;
+}
+
+/* Would it help to move this object? Its slab is emptier than those of its cache are on average. */
+inline bool worth_moving(const void *object) noexcept
+{
+        stook_occupancy found = {};
+
+        found.occupancy_size = sizeof(found);
+        return stook_object_get_occupancy(object, &found) == 1;
+}
 
 /*
  * A prefilled sheaf: its allocations cannot fail, take no lock and make no system call.

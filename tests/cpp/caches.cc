@@ -109,6 +109,24 @@ void errors_are_told()
         CHECK(throws<std::system_error>([] { (void)stook::cache().stats(); }));
         static_assert(stook::object_max == STOOK_OBJECT_MAX, "the same in both languages");
 
+        /* Most objects of the first slabs go: those that are left there should move. */
+        {
+                stook_cache_args slow = {};
+                slow.flags = STOOK_CACHE_NO_SHEAVES;
+                stook::cache occupied("occupied", 100, slow);
+                std::vector<void *> all(4000);
+                for (void *&object : all)
+                        object = occupied.alloc();
+                CHECK(stook::occupancy(all[0]) && !stook::worth_moving(all[0]));
+                for (std::size_t i = 1; i < all.size() / 2; i++)
+                        occupied.free(all[i]);
+                auto found = stook::occupancy(all[0]);
+                CHECK(found && found->slab_out < found->slab_objects && found->cache_slabs > 1);
+                CHECK(stook::worth_moving(all[0]) && !stook::worth_moving(all[2500]));
+                CHECK(!stook::occupancy(nullptr) && !stook::worth_moving(&found));
+                CHECK(!occupied.destroy_all());
+        }
+
         stook::cache failing("failing", 40, may_fail());
         void *objects[4];
 

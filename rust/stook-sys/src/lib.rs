@@ -394,8 +394,21 @@ pub struct stook_cache_stats {
     pub sheaf_return_slow: u64,
 }
 
+/// How full an object's slab is, and those of its cache.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct stook_occupancy {
+    pub occupancy_size: usize,
+    pub slab_objects: u64,
+    pub slab_out: u64,
+    pub cache_slabs: u64,
+    pub cache_out: u64,
+}
+
 extern "C" {
     pub fn stook_cache_get_stats(cache: *const stook_cache, stats: *mut stook_cache_stats)
+        -> c_int;
+    pub fn stook_object_get_occupancy(object: *const c_void, occupancy: *mut stook_occupancy)
         -> c_int;
 }
 

@@ -284,6 +284,16 @@ impl<'c, T: 'c> Object<'c, T> {
         object.at.as_ptr()
     }
 
+    /// Whether it would help to move this object: its slab is emptier than those of the cache are
+    /// on average. A new object comes from a fuller one first.
+    pub fn is_worth_moving(object: &Self) -> bool {
+        // SAFETY: integers may be zeros.
+        let mut found: sys::stook_occupancy = unsafe { mem::zeroed() };
+        found.occupancy_size = mem::size_of_val(&found);
+        // SAFETY: the object lives, and found says how large it is.
+        unsafe { sys::stook_object_get_occupancy(object.at.as_ptr().cast(), &mut found) == 1 }
+    }
+
     /// The value; the memory goes back to the cache.
     pub fn into_inner(self) -> T {
         let object = ManuallyDrop::new(self);

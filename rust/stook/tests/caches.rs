@@ -41,6 +41,18 @@ fn guards_are_send_and_sync_as_their_values() {
 }
 
 #[test]
+fn lonely_objects_are_worth_moving() {
+    let settings = Settings { flags: flags::NO_SHEAVES, ..Settings::default() };
+    let cache = Cache::<[u8; 100]>::with("lonely", settings).unwrap();
+    let mut objects: Vec<_> = (0..4000).map(|_| cache.alloc([1; 100]).unwrap()).collect();
+
+    assert!(!Object::is_worth_moving(&objects[0]));
+    objects.splice(1..2000, None);
+    assert!(Object::is_worth_moving(&objects[0]));
+    assert!(!Object::is_worth_moving(&objects[500]));
+}
+
+#[test]
 fn the_global_allocator_is_stook() {
     let text = String::from("on the heap");
     let mut wide: Vec<Wide> = Vec::with_capacity(3);
