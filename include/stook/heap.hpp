@@ -155,13 +155,13 @@ public:
 
 private:
         static stook_heap *make(const char *name, std::uint64_t limit_bytes,
-                                stook_group *or_null) noexcept
+                                stook_group *charged) noexcept
         {
                 stook_heap_args args = {};
 
                 args.args_size = sizeof(args);
                 args.limit_bytes = limit_bytes;
-                args.group = or_null;
+                args.group = charged;
                 return stook_heap_create(name, &args);
         }
 
