@@ -400,7 +400,8 @@ STOOK_PUBLIC void *stook_cache_alloc_node(struct stook_cache *cache, unsigned fl
 STOOK_PUBLIC void stook_cache_free(struct stook_cache *cache, void *object);
 
 /*
- * stook_cache_alloc_nolock(), stook_cache_free_nolock() - for callers that must not block
+ * stook_cache_alloc_nolock(), stook_cache_free_nolock() - one object, for callers that must not
+ *     block
  * @cache: not NULL
  *
  * stook_cache_alloc() and stook_cache_free() may wait for another thread, about 1 ms at most for

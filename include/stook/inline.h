@@ -1,11 +1,10 @@
 /*
- * <stook/inline.h> - stook_cache_alloc_inline(), stook_cache_free_inline() and
- *     stook_sheaf_alloc_inline()
+ * <stook/inline.h> - allocations and frees that are compiled into the caller
  *
- * They are stook_cache_alloc(), stook_cache_free() and stook_sheaf_alloc() for where every
- * nanosecond counts. Their common case runs in the caller: about twenty instructions for the first
- * two, ten for the third, none of them atomic. Everything else calls the library. On machines and
- * with compilers without restartable sequences they are the ordinary calls.
+ * For where every nanosecond counts. Their common case runs in the caller: about twenty
+ * instructions for an object of a cache or its free, ten for one of a sheaf, none of them atomic.
+ * Everything else calls the library. On machines and with compilers without restartable sequences
+ * they are the ordinary calls.
  *
  * Arguments, returns, errors and safety are those of <stook/cache.h> and <stook/sheaf.h>, with one
  * difference. An inlined free looks for a double free only on top of the sheaf. Other misuse (a
@@ -36,6 +35,7 @@
 extern "C" {
 #endif
 
+/* stook_sheaf_alloc_inline() - stook_sheaf_alloc() in the caller */
 static inline __attribute__((always_inline, unused)) void *
 stook_sheaf_alloc_inline(struct stook_cache *cache, struct stook_sheaf *sheaf)
 {
@@ -54,6 +54,7 @@ stook_sheaf_alloc_inline(struct stook_cache *cache, struct stook_sheaf *sheaf)
         return stook_sheaf_alloc(cache, sheaf);
 }
 
+/* stook_cache_alloc_inline() - stook_cache_alloc() in the caller */
 static inline __attribute__((always_inline, unused)) void *
 stook_cache_alloc_inline(struct stook_cache *cache)
 {
@@ -67,6 +68,7 @@ stook_cache_alloc_inline(struct stook_cache *cache)
         return stook_cache_alloc(cache);
 }
 
+/* stook_cache_free_inline() - stook_cache_free() in the caller */
 static inline __attribute__((always_inline, unused)) void
 stook_cache_free_inline(struct stook_cache *cache, void *object)
 {

@@ -128,7 +128,7 @@ STOOK_PUBLIC void   stook_free_bulk(size_t n, void **objects);
 /*
  * stook_free() - give an object back
  * stook_free_sized(), stook_free_aligned_sized() - the same; size and alignment are hints that the
- * library does not trust
+ *     library does not trust
  * @object: NULL is fine
  */
 STOOK_PUBLIC void   stook_free(void *object);
@@ -142,7 +142,7 @@ STOOK_PUBLIC size_t stook_usable_size(const void *object);
 STOOK_PUBLIC bool   stook_owns(const void *object);
 
 /*
- * stook_malloc_nolock(), stook_free_nolock() - for callers that must not block
+ * stook_malloc_nolock(), stook_free_nolock() - an object, for callers that must not block
  * @size: any, as for stook_malloc()
  * They wait for no other thread: see stook_cache_alloc_nolock(). Either form of free takes objects
  * of either form of allocation.

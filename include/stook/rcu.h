@@ -219,7 +219,7 @@ STOOK_PUBLIC int stook_cache_free_rcu_bulk(struct stook_cache *cache, size_t n, 
 
 /*
  * stook_free_rcu(), stook_free_rcu_nolock() - the same for an object of <stook/malloc.h> or of any
- * cache
+ *     cache
  * @object: of any size; NULL is fine
  * Return: as stook_cache_free_rcu().
  * Threads: stook_free_rcu() is signal-safe if the table's `call` is; the nolock form always.
