@@ -15,6 +15,7 @@
  */
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 #include "base/compiler.h"
 #include "cache/cache_watch.h"
 #include "group/group.h"
@@ -154,7 +155,10 @@ static STOOK_NOINLINE void *realloc_by_copy(void *object, size_t size, unsigned 
 
         if (STOOK_UNLIKELY(!other))
                 return size <= usable ? object : no_memory();
-        stook_copy_object(other, object, size < usable ? size : usable);
+        if (STOOK_UNLIKELY(__atomic_load_n(&stook_malloc_has_guarded, __ATOMIC_RELAXED)))
+                memcpy(other, object, size < usable ? size : usable);
+        else
+                stook_copy_object(other, object, size < usable ? size : usable);
         stook_hot_free_known(object, 0, index * 8);
         return other;
 }

@@ -5,8 +5,10 @@ Purpose: which programs of bench/micro run for which contender, and which rows o
 Place: run.py runs them; slices.py measures.
 """
 
+import tempfile
+
 from contenders import OURS, Contender
-from engine import macro
+from engine import Failed, macro
 from setting import linked, preloaded, rounds
 from slices import Job, measure
 
@@ -64,6 +66,26 @@ def malloc_pair(setting):
     return of_malloc(setting, "malloc_pair", FEW if setting.few else MALLOC)
 
 
+# What samples cost: how a program gets them. FILE is a new one.
+SAMPLING = {"off": {}, "on": {"STOOK_SAMPLE": "on"}, "guard": {"STOOK_SAMPLE": "guard"},
+            "on-64K": {"STOOK_SAMPLE": "on,64K"}, "watched": {"STOOK_PROFILE": "FILE"},
+            "exact": {"STOOK_PROFILE": "FILE,interval=1"}}
+SAMPLED = ["pair/64", "pair_mix", "batch64_mix", "live_64MiB"]
+
+
+def sampling(setting):
+    """Samples off, on, and by watched caches, preloaded, ns an object."""
+    ours = setting.contenders.get(OURS)
+    if ours is None:
+        raise Failed("libstook-malloc.so is not built")
+    with tempfile.TemporaryDirectory() as folder:
+        jobs = [Job(Contender(f"{OURS}-{name}", ours.library,
+                              {variable: value.replace("FILE", folder + "/" + name)
+                               for variable, value in extra.items()}),
+                    [setting.program("malloc_pair")]) for name, extra in SAMPLING.items()]
+        return measure(setting, jobs, SAMPLED)
+
+
 def malloc_calls(setting):
     """realloc, calloc, aligned allocation, strdup, new and delete, containers, preloaded: each by
     itself."""
@@ -107,5 +129,5 @@ SHOWN = {
     "object_pair": ["pair", *BATCHES, "batch/1000 cached_KiB", "batch/1000 resident_KiB"],
     "heap_pair": ["pair", "mix", "batch"],
 }
-ALL = {e.__name__: e for e in (object_pair, malloc_pair, malloc_calls, heap_pair, heap_ends,
-                               mixtures, bulk)}
+ALL = {e.__name__: e for e in (object_pair, malloc_pair, sampling, malloc_calls, heap_pair,
+                               heap_ends, mixtures, bulk)}

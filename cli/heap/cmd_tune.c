@@ -8,16 +8,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
-#include <unistd.h>
 #include "cli/commands.h"
 #include "cli/heap/heap.h"
+#include "cli/heap/request.h"
 #include "cli/memory/target.h"
 #include "cli/text/option_text.h"
 #include "cli/text/plain_text.h"
 
-#define WAIT_STEP_NS 20000000
-#define WAIT_STEPS   1500               /* half a minute; the thread looks twice a second */
+#define WAIT_S 30                       /* the thread looks twice a second */
 
 struct options {
         const char *what, *cache, *library;
@@ -152,95 +150,31 @@ static const struct heap_cache *find(const struct heap *h, const char *name)
 
 /* ---- the request ---- */
 
-static uint64_t address_of(const struct library *l, size_t field)
-{
-        return l->address + offsetof(struct stook_root, request) + field;
-}
-
-static int write_state(struct memory *m, const struct library *l, uint32_t state)
-{
-        return m->write(m, address_of(l, offsetof(struct stook_request, state)), &state,
-                        sizeof state);
-}
-
-static int ask(struct memory *m, const struct library *l, const struct heap_cache *c,
-               const struct options *o, struct stook_request *asked)
-{
-        struct timespec now;
-        int error;
-
-        clock_gettime(CLOCK_MONOTONIC, &now);
-        *asked = (struct stook_request){
-                .ticket = (uint64_t)getpid() << 40 ^ (uint64_t)now.tv_sec << 30 ^
-                          (uint64_t)now.tv_nsec,
-                .born = c->cache.born, .process = m->pid, .cache_index = c->cache.index,
-                .sheaf_capacity = o->sheaf_capacity, .barn_full = o->barn_full,
-                .barn_empty = o->barn_empty,
-        };
-        asked->sum = stook_request_sum(asked);
-        error = m->write(m, address_of(l, 0), asked, offsetof(struct stook_request, answered));
-        return error ? error : write_state(m, l, STOOK_REQUEST_ASKED);
-}
-
-/* 0: *@answer is there; -ETIMEDOUT; -EBUSY: another command's request is there; -errno. */
-static int wait_for(struct memory *m, const struct library *l, const struct stook_request *asked,
-                    int *answer)
-{
-        const struct timespec step = { 0, WAIT_STEP_NS };
-        struct stook_request now;
-        int error;
-
-        for (unsigned i = 0; i < WAIT_STEPS; i++) {
-                error = memory_read(m, address_of(l, 0), &now, sizeof now);
-                if (error)
-                        return error;
-                if (now.state == STOOK_REQUEST_ANSWERED && now.answered == asked->ticket) {
-                        *answer = now.answer;
-                        return 0;
-                }
-                if (now.ticket != asked->ticket)
-                        return -EBUSY;
-                nanosleep(&step, NULL);
-        }
-        error = write_state(m, l, STOOK_REQUEST_NONE);
-        return error ? error : -ETIMEDOUT;
-}
-
-static int say_answer(const struct options *o, uint32_t pid, int error, int answer)
+static int say_answer(const struct options *o, uint32_t pid, int answer)
 {
         const char *name = o->cache;
 
-        if (error == -ETIMEDOUT)
-                say(stderr, "stook tune: process %u did not answer in half a minute; the "
-                    "request is taken back\n", pid);
-        else if (error == -EBUSY || (!error && answer == -EILSEQ))
-                say(stderr, "stook tune: another stook tune asked process %u at the same time; "
-                    "try again\n", pid);
-        else if (error == -ESRCH || error == -EFAULT)
-                say(stderr, "stook tune: process %u is gone\n", pid);
-        else if (error)
-                say(stderr, "stook tune: process %u: %s\n", pid, strerror(-error));
-        else if (answer == -ENOTSUP)
+        if (!answer)
+                return 0;
+        if (answer == -ENOTSUP)
                 say(stderr, "stook tune: cache '%s' was made without sheaves\n", name);
         else if (answer == -ENOENT)
                 say(stderr, "stook tune: cache '%s' was destroyed meanwhile\n", name);
         else if (answer == -EBUSY)
                 say(stderr, "stook tune: cache '%s' has the new settings; sheaves with the old "
                     "ones could not all be emptied\n", name);
-        else if (answer)
-                say(stderr, "stook tune: process %u refused: %s\n", pid, strerror(-answer));
         else
-                return 0;
-        return error == -ESRCH || error == -EFAULT ? 1 : STATUS_CANNOT;
+                say(stderr, "stook tune: process %u refused: %s\n", pid, strerror(-answer));
+        return STATUS_CANNOT;
 }
 
 static int tune(const struct options *o, struct target *t, const struct library *l,
                 const struct heap *h)
 {
         const struct heap_cache *c = find(h, o->cache);
-        struct stook_request now, asked;
         char state = memory_process_state(t->memory.pid);
-        int answer = 0, error;
+        struct stook_request request;
+        int answer = 0, error, status;
 
         if (!c)
                 return STATUS_CANNOT;
@@ -254,14 +188,14 @@ static int tune(const struct options *o, struct target *t, const struct library 
                     "it: start it with STOOK_MAINTENANCE=1\n", t->memory.pid);
                 return STATUS_CANNOT;
         }
-        error = memory_read(&t->memory, address_of(l, 0), &now, sizeof now);
-        if (!error && now.state == STOOK_REQUEST_ASKED && now.process == t->memory.pid)
-                error = -EBUSY;
-        if (!error)
-                error = ask(&t->memory, l, c, o, &asked);
-        if (!error)
-                error = wait_for(&t->memory, l, &asked, &answer);
-        return say_answer(o, t->memory.pid, error, answer);
+        request = (struct stook_request){
+                .action = STOOK_REQUEST_TUNE, .born = c->cache.born,
+                .cache_index = c->cache.index, .sheaf_capacity = o->sheaf_capacity,
+                .barn_full = o->barn_full, .barn_empty = o->barn_empty,
+        };
+        error = request_ask(&t->memory, l, &request, WAIT_S, &answer);
+        status = request_failed("tune", t->memory.pid, error, answer);
+        return status >= 0 ? status : say_answer(o, t->memory.pid, answer);
 }
 
 /* What the cache has now, or will have: the same look again. */
@@ -294,14 +228,8 @@ int cmd_tune(int argc, char **argv)
         status = target_open(&t, "tune", o.what, NULL, o.library);
         if (status)
                 return status;
-        l = target_next(&t, NULL);
-        if (!t.memory.write) {
-                say(stderr, "stook tune: %s is a core; only a running process can change\n",
-                    o.what);
-                status = STATUS_CANNOT;
-        } else if (target_next(&t, l)) {
-                say(stderr, "stook tune: process %u has several copies of the library: choose "
-                    "one by --library\n", t.memory.pid);
+        l = request_library(&t, "tune", o.what);
+        if (!l) {
                 status = STATUS_CANNOT;
         } else if (heap_read(&h, &t.memory, l, HEAP_COUNTS)) {
                 say(stderr, "stook tune: %u: %s\n", t.memory.pid, h.error);

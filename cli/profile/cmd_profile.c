@@ -17,6 +17,7 @@
 #include "cli/profile/pprof_write.h"
 #include "cli/profile/profile_live.h"
 #include "cli/profile/profile_page.h"
+#include "cli/profile/profile_session.h"
 #include "cli/profile/profile_text.h"
 #include "cli/program/on_drop_in.h"
 #include "cli/text/option_text.h"
@@ -28,14 +29,15 @@
 static const char usage[] =
         "usage: stook profile [--type TYPE | --peak | --growth | --lifetimes | --suspects]\n"
         "                     [--top N] [--all] [--folded | --svg | --html | --pprof]\n"
-        "                     [--library NAME] FILE|PID\n";
+        "                     [--for TIME] [--start[=TERMS]] [--library NAME] FILE|PID\n"
+        "       stook profile --start[=TERMS] | --stop [--library NAME] PID\n";
 
 static const char help[] =
         "\n"
         "Shows a heap profile: which call stacks allocated what was in use at the peak. `stook\n"
         "run --profile FILE` writes one; so does any program with STOOK_PROFILE (see\n"
         "stook-env(7)). Of a running process that has one it is read from outside; the process\n"
-        "does nothing for it.\n"
+        "does nothing for it. Any other process begins one by --start.\n"
         "\n"
         "options:\n"
         "  --type TYPE    peak_space (the default) or peak_objects: bytes or objects, at the\n"
@@ -52,6 +54,10 @@ static const char help[] =
         "  --html         a page with everything, to standard output: a flame graph to search and\n"
         "                 zoom, tables of stacks, lifetimes and suspects; of a process its caches\n"
         "  --pprof        the profile with names, in pprof's format, to standard output\n"
+        "  --start[=TERMS]  samples begin in a process: BYTES, most=N, guard[=N], lifetimes, with\n"
+        "                 commas; the default is one in 2M, at most 1000 a second\n"
+        "  --stop         they end; what was sampled stays\n"
+        "  --for TIME     both, with 30s, 5m or 1h between them, and then the profile is shown\n"
         "  --library NAME  of a process: only the copy of the library in a file with NAME in its\n"
         "                 path\n"
         "  --help         show this\n";
@@ -64,7 +70,9 @@ struct options {
         enum view   view;
         enum form   form;
         unsigned    top;
-        bool        all;
+        bool        all, starts, stops;
+        struct stook_sample_terms terms;        /* of --start, or --for */
+        double      seconds;            /* of --for; 0: without */
 };
 
 struct session {
@@ -80,7 +88,7 @@ struct session {
 
 enum { OPTION_TYPE = OPTION_FIRST, OPTION_PEAK, OPTION_GROWTH, OPTION_LIFETIMES, OPTION_SUSPECTS,
        OPTION_TOP, OPTION_ALL, OPTION_FOLDED, OPTION_SVG, OPTION_HTML, OPTION_PPROF,
-       OPTION_LIBRARY, OPTION_HELP };
+       OPTION_LIBRARY, OPTION_START, OPTION_STOP, OPTION_FOR, OPTION_HELP };
 
 static const struct option long_options[] = {
         { "type", required_argument, NULL, OPTION_TYPE },
@@ -95,6 +103,9 @@ static const struct option long_options[] = {
         { "html", no_argument, NULL, OPTION_HTML },
         { "pprof", no_argument, NULL, OPTION_PPROF },
         { "library", required_argument, NULL, OPTION_LIBRARY },
+        { "start", optional_argument, NULL, OPTION_START },
+        { "stop", no_argument, NULL, OPTION_STOP },
+        { "for", required_argument, NULL, OPTION_FOR },
         { "help", no_argument, NULL, OPTION_HELP },
         { 0 }
 };
@@ -150,6 +161,14 @@ static int take_option(struct options *o, int option, char **argv)
         case OPTION_LIBRARY:
                 o->library = optarg;
                 return -1;
+        case OPTION_START:
+                o->starts = true;
+                return profile_session_terms(optarg, &o->terms) ? -1 : STATUS_CANNOT;
+        case OPTION_STOP:
+                o->stops = true;
+                return -1;
+        case OPTION_FOR:
+                return profile_session_seconds(optarg, &o->seconds) ? -1 : STATUS_CANNOT;
         case OPTION_HELP:
         case 'h':
                 return option_help(usage, help);
@@ -162,13 +181,15 @@ static int parse(int argc, char **argv, struct options *o)
 {
         int option, status;
 
-        *o = (struct options){ .top = TOP_DEFAULT };
+        *o = (struct options){ .top = TOP_DEFAULT, .terms = stook_sample_terms_usual() };
         opterr = 0;
         while ((option = getopt_long(argc, argv, ":h", long_options, NULL)) != -1)
                 if ((status = take_option(o, option, argv)) >= 0)
                         return status;
         if (optind + 1 != argc)
                 return option_misused("profile", usage, "one heap profile is wanted, or a process");
+        if (o->stops && (o->starts || o->seconds > 0))
+                return option_misused("profile", usage, "--stop is by itself");
         if (o->view == VIEW_SUSPECTS && o->form != FORM_TEXT)
                 return option_misused("profile", usage, "--suspects is text; --html has them, too");
         if (o->form == FORM_PPROF && isatty(STDOUT_FILENO))
@@ -347,8 +368,8 @@ static int read_live(struct session *s)
         if (!error)
                 return 0;
         if (error == -ENOTSUP)
-                say(stderr, "stook profile: process %u has no heap profile: start it with `stook "
-                    "run --profile FILE`, or with STOOK_PROFILE\n", s->target.memory.pid);
+                say(stderr, "stook profile: process %u has no heap profile: --start begins one\n",
+                    s->target.memory.pid);
         else
                 say(stderr, "stook profile: process %u: %s\n", s->target.memory.pid,
                     error == -ESRCH || error == -EFAULT ? "it is gone" : strerror(-error));
@@ -366,11 +387,30 @@ static int read_file(struct session *s)
         return STATUS_CANNOT;
 }
 
+/* Return: the exit status; -1: the profile is to be shown. */
+static int control(const struct options *o)
+{
+        int status;
+
+        if (o->stops)
+                return profile_session_stop(o->what, o->library);
+        if (!o->starts && o->seconds <= 0)
+                return -1;
+        status = profile_session_start(o->what, o->library, &o->terms);
+        if (status || o->seconds <= 0)
+                return status;
+        profile_session_wait(o->seconds);
+        status = profile_session_stop(o->what, o->library);
+        return status ? status : -1;
+}
+
 int cmd_profile(int argc, char **argv)
 {
         struct session s = { .is_live = false };
         int status = parse(argc, argv, &s.options);
 
+        if (status < 0)
+                status = control(&s.options);
         if (status >= 0)
                 return status;
         status = is_process(s.options.what) ? read_live(&s) : read_file(&s);

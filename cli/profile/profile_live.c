@@ -218,8 +218,9 @@ static int add_stack(struct reading *r, uint32_t number, uint32_t modules,
 
 /* ---- buckets and pairs ---- */
 
-static int add_bucket(struct reading *r, const struct stook_profile_bucket *bucket)
+static int add_bucket(struct reading *r, const void *copied)
 {
+        const struct stook_profile_bucket *bucket = copied;
         struct stook_profile_value v[STOOK_PROFILE_KINDS];
         struct pprof_stack stack = { 0 };
         struct pprof_sample *s;
@@ -245,8 +246,9 @@ static int add_bucket(struct reading *r, const struct stook_profile_bucket *buck
         return 0;
 }
 
-static int add_pair(struct reading *r, const struct stook_profile_pair *from)
+static int add_pair(struct reading *r, const void *copied)
 {
+        const struct stook_profile_pair *from = copied;
         struct pprof_stack born = { 0 }, died = { 0 };
         struct pprof_pair *pair;
         int error = add_stack(r, from->born, from->modules, &born);
@@ -266,39 +268,25 @@ static int add_pair(struct reading *r, const struct stook_profile_pair *from)
         return 0;
 }
 
-static int read_buckets(struct reading *r)
+/*
+ * @table: [STOOK_PROFILE_CHAINS] of the process. Calls @add with a copy of each element, of @bytes
+ * bytes, of which the pointer to the next one is at @next.
+ */
+static int read_table(struct reading *r, const void *table, size_t bytes, size_t next,
+                      int (*add)(struct reading *r, const void *copied))
 {
-        struct stook_profile_bucket *heads[STOOK_PROFILE_CHAINS], *bucket, *next;
+        const char *at, *heads[STOOK_PROFILE_CHAINS];
+        char *element = aligned_alloc(64, (bytes + 63) & ~(size_t)63);
         size_t count = 0;
-        int error = copy(r, r->root->profile_buckets, heads, sizeof heads);
-
-        bucket = aligned_alloc(64, (sizeof *bucket + 63) & ~(size_t)63);
-        if (!bucket)
-                return -ENOMEM;
-        for (size_t i = 0; !error && i < STOOK_PROFILE_CHAINS; i++)
-                for (next = heads[i]; !error && next; next = bucket->next) {
-                        error = count++ > ITEMS_MOST ? -EBADMSG
-                                                     : copy(r, next, bucket, sizeof *bucket);
-                        if (!error)
-                                error = add_bucket(r, bucket);
-                }
-        free(bucket);
-        return error;
-}
-
-static int read_pairs(struct reading *r)
-{
-        struct stook_profile_pair *heads[STOOK_PROFILE_CHAINS], pair, *next;
-        size_t count = 0;
-        int error = copy(r, r->root->profile_pairs, heads, sizeof heads);
+        int error = element ? copy(r, table, heads, sizeof heads) : -ENOMEM;
 
         for (size_t i = 0; !error && i < STOOK_PROFILE_CHAINS; i++)
-                for (next = heads[i]; !error && next; next = pair.next) {
-                        error = count++ > ITEMS_MOST ? -EBADMSG
-                                                     : copy(r, next, &pair, sizeof pair);
+                for (at = heads[i]; !error && at; memcpy(&at, element + next, sizeof at)) {
+                        error = count++ > ITEMS_MOST ? -EBADMSG : copy(r, at, element, bytes);
                         if (!error)
-                                error = add_pair(r, &pair);
+                                error = add(r, element);
                 }
+        free(element);
         return error;
 }
 
@@ -345,9 +333,11 @@ static int read_all(struct reading *r)
                 return -ENOMEM;
         tell_session(r);
         read_mappings(r);
-        error = read_buckets(r);
+        error = read_table(r, r->root->profile_buckets, sizeof(struct stook_profile_bucket),
+                           offsetof(struct stook_profile_bucket, next), add_bucket);
         if (!error)
-                error = read_pairs(r);
+                error = read_table(r, r->root->profile_pairs, sizeof(struct stook_profile_pair),
+                                   offsetof(struct stook_profile_pair, next), add_pair);
         pprof_sort(r->p);
         return error;
 }

@@ -47,7 +47,8 @@ static const char usage[] =
         "                 [--group-limit BYTES] [--keep-output] [--debug MODES] [--on-fault WHAT]\n"
         "                 [--harden[=WHAT]] [--report-json FILE] [--leaks]\n"
         "                 [--suppress FUNCTION[,...]] [--error-exitcode N]\n"
-        "                 [--profile FILE] [--fail TERMS] [--] PROGRAM [ARGUMENT...]\n"
+        "                 [--profile FILE] [--sample[=TERMS]] [--fail TERMS] [--] PROGRAM\n"
+        "                 [ARGUMENT...]\n"
         "       stook run --fail-each[=N] [--fail-wait SECONDS] [--keep-output] [--] PROGRAM ...\n";
 
 static const char help[] =
@@ -99,6 +100,10 @@ static const char help[] =
         "                 (23); 0: it stays\n"
         "  --profile FILE[,interval=BYTES][,signal=N][,lifetimes]\n"
         "                 write a heap profile to FILE at the end (see stook-profile(1))\n"
+        "  --sample[=BYTES,most=N,guard[=N],lifetimes]\n"
+        "                 sample at next to no cost: one allocation in 2M, or BYTES; guard: some\n"
+        "                 lie between guard pages. `stook profile PID` shows it, and with\n"
+        "                 --profile FILE it is written there\n"
         "  --fail TERMS   let allocations fail: interval=N, probability=PERCENT, times=N,\n"
         "                 space=BYTES, caches=NAME[:NAME...], stack=FUNCTION, tell=1, with\n"
         "                 commas (stook-env(7))\n"
@@ -134,6 +139,7 @@ static const struct option long_options[] = {
         { "leaks", no_argument, NULL, RUN_DEBUG_LEAKS },
         { "suppress", required_argument, NULL, RUN_DEBUG_SUPPRESS },
         { "profile", required_argument, NULL, RUN_DEBUG_PROFILE },
+        { "sample", optional_argument, NULL, RUN_DEBUG_SAMPLE },
         { "error-exitcode", required_argument, NULL, RUN_DEBUG_ERROR_EXITCODE },
         { "fail", required_argument, NULL, OPTION_FAIL },
         { "fail-each", optional_argument, NULL, OPTION_FAIL_EACH },
@@ -209,6 +215,8 @@ static int check_together(const struct options *o)
                       stderr);
                 return STATUS_CANNOT;
         }
+        if (o->debug.sample && o->debug.profile && strchr(o->debug.profile, ','))
+                return option_misused("run", usage, "beside --sample, --profile takes FILE alone");
         if (o->fail_each && (o->fail || o->repeat || o->stats || o->json_path)) {
                 fputs("stook run: --fail-each has a report of its own, and goes with "
                       "--keep-output,\n  --fail-wait and --debug only\n", stderr);

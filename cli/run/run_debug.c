@@ -6,6 +6,7 @@
 #include "cli/profile/pprof_write.h"
 #include "cli/symbols/symbols.h"
 #include "cli/text/plain_text.h"
+#include "sample/sample_terms.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -215,6 +216,13 @@ static bool can_make_profile(const char *text)
         return !error;
 }
 
+static bool is_sample(const char *text)
+{
+        struct stook_sample_terms terms = stook_sample_terms_usual();
+
+        return stook_sample_read_terms(text, &terms) && !terms.off && !terms.file;
+}
+
 void run_debug_name_profile(const struct run_debug *debug, pid_t pid)
 {
         char path[PATH_MAX], message[PATH_MAX + 100];
@@ -266,6 +274,12 @@ bool run_debug_option(int option, const char *value, struct run_debug *debug)
                 say(stderr, "stook run: --profile takes FILE[,interval=BYTES][,signal=N]"
                     "[,lifetimes], not '%s'\n", value);
                 return false;
+        case RUN_DEBUG_SAMPLE:
+                debug->sample = value ? value : "on";
+                if (is_sample(debug->sample))
+                        return true;
+                say(stderr, "stook run: --sample takes " STOOK_SAMPLE_TERMS ", not '%s'\n", value);
+                return false;
         case RUN_DEBUG_REPORT_JSON:
                 debug->report_json = value;
                 return option_file("run", "--report-json", value) && can_add_to(value);
@@ -313,6 +327,19 @@ static const char *modes(const struct run_debug *debug)
         return debug->modes || !debug->leaks ? debug->modes : "U";
 }
 
+/* --profile FILE beside --sample is where that session's profile goes. */
+static bool add_session(struct run_debug *debug)
+{
+        char path[PATH_MAX], *both;
+        const char *file = absolute(debug->profile, path);
+
+        if (!debug->sample || !file)
+                return add(debug, debug->sample ? "STOOK_SAMPLE" : "STOOK_PROFILE",
+                           debug->sample ? debug->sample : file);
+        return asprintf(&both, "%s,file=%s", debug->sample, file) >= 0 &&
+               add(debug, "STOOK_SAMPLE", both);
+}
+
 bool run_debug_compose(struct run_debug *debug)
 {
         char path[PATH_MAX], json[PATH_MAX];
@@ -325,5 +352,5 @@ bool run_debug_compose(struct run_debug *debug)
                add(debug, "STOOK_FAIL", debug->fail) &&
                add(debug, "STOOK_LEAKS", debug->leaks ? "1" : NULL) &&
                add(debug, "STOOK_SUPPRESS", debug->suppress) &&
-               add(debug, "STOOK_PROFILE", absolute(debug->profile, json));
+               add_session(debug);
 }

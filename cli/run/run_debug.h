@@ -1,6 +1,6 @@
 /*
- * Purpose: the options of `stook run` that find faults, and --profile: what they take, and the
- * variables by which the library gets them.
+ * Purpose: the options of `stook run` that find faults, --profile and --sample: what they take, and
+ * the variables by which the library gets them.
  */
 #ifndef STOOK_CLI_RUN_DEBUG_H
 #define STOOK_CLI_RUN_DEBUG_H
@@ -9,7 +9,7 @@
 #include <sys/types.h>
 #include "cli/text/option_text.h"
 
-#define RUN_DEBUG_VARIABLES 10
+#define RUN_DEBUG_VARIABLES 11
 
 struct run_debug {
         const char *modes;              /* --debug; NULL: not given */
@@ -20,6 +20,7 @@ struct run_debug {
         const char *suppress;           /* --suppress */
         const char *fail;               /* --fail, as the library takes it */
         const char *profile;            /* --profile */
+        const char *sample;             /* --sample */
         unsigned    error_exitcode;     /* --error-exitcode; 0: the program's status stays */
         /* "NAME=VALUE", the last one NULL. The strings are for ever: putenv keeps them. */
         char       *variables[RUN_DEBUG_VARIABLES + 1];
@@ -28,7 +29,7 @@ struct run_debug {
 /* The values of these options for getopt_long. */
 enum { RUN_DEBUG_MODES = OPTION_FIRST + 100, RUN_DEBUG_ON_FAULT, RUN_DEBUG_HARDEN,
        RUN_DEBUG_REPORT_JSON, RUN_DEBUG_LEAKS, RUN_DEBUG_SUPPRESS, RUN_DEBUG_PROFILE,
-       RUN_DEBUG_ERROR_EXITCODE };
+       RUN_DEBUG_SAMPLE, RUN_DEBUG_ERROR_EXITCODE };
 /* One of them. False, and said: its value is none that the library takes. */
 bool run_debug_option(int option, const char *value, struct run_debug *debug);
 

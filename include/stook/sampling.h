@@ -20,10 +20,17 @@ extern "C" {
 /* The call stacks of frees, too: lifetimes by pair of stacks. */
 #define STOOK_SAMPLING_LIFETIMES 1u
 
+/*
+ * A guarded sample lies between pages without access, and loses its own when it is freed. An access
+ * beyond one of its ends, or after its free, stops at that instruction. A handler of SIGSEGV then
+ * reports it, with the stacks of the fault, of the free and of the allocation, unless the program
+ * handles or ignores that signal. At most 64 are in use at a time, of a page less 16 bytes at most.
+ */
 struct stook_sampling_args {
         size_t   args_size;             /* sizeof(struct stook_sampling_args) */
         uint64_t interval;              /* bytes, 1 to 1 TiB; 0: 2 MiB */
         uint64_t most;                  /* samples kept a second, 1 to 1,000,000; 0: 1,000 */
+        uint64_t guard;                 /* guarded objects a second, to 1,000,000; 0: none */
         uint64_t flags;                 /* STOOK_SAMPLING_*; 0: none */
 };
 
@@ -55,6 +62,7 @@ struct stook_sampling_stats {
         uint64_t marks;                 /* samples since the process started */
         uint64_t kept;                  /* of them: counted in the profile */
         uint64_t in_place;              /* of those: only their allocation is counted */
+        uint64_t guarded;               /* of those: between guard pages */
         double   share;                 /* of samples that is kept now, above 0 to 1 */
 };
 
@@ -65,6 +73,19 @@ struct stook_sampling_stats {
  * Threads: MT-safe, signal-safe.
  */
 STOOK_PUBLIC int stook_sampling_get_stats(struct stook_sampling_stats *stats);
+
+/*
+ * stook_describe() - what is known of an address
+ * @pointer: any address, such as that of a fault
+ * @text: gets lines of text, ended by 0, of @bytes bytes at most; what does not fit is left out
+ * Where the address lies in an object of the heap, or beside one, the text says in which, and how
+ * far from its ends. Of a guarded sample it says, too, whether it is freed, and has the stacks of
+ * its allocation and free, as addresses (`stook symbolize` names them). For a program's own handler
+ * of SIGSEGV.
+ * Return: bytes of the text, without the 0; 0: nothing is known of it; -EINVAL: no room for a text.
+ * Threads: MT-safe, signal-safe.
+ */
+STOOK_PUBLIC int stook_describe(const void *pointer, char *text, size_t bytes);
 
 #ifdef __cplusplus
 }

@@ -8,7 +8,7 @@
  *      stook::allocator<T>, cache_resource    the standard containers  <stook/memory.hpp>
  *      stook::read_section                    readers by RCU           <stook/rcu.hpp>
  *      stook::range_map<T>                    ranges of keys           <stook/range_map.hpp>
- *      stook::write_profile                   the heap profile         <stook/profile.hpp>
+ *      stook::write_profile, sampling         the heap profile         <stook/profile.hpp>
  *
  * How errors are told is said in <stook/error.hpp>. Link with -lstook (pkg-config stook); programs
  * that use range_map with -lstook-maple, too (pkg-config stook-maple).

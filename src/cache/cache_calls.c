@@ -24,6 +24,7 @@
 #include "pages/span.h"
 #include "report/report.h"
 #include "slot/slot_hot.h"
+#include "slot/slot_trip.h"
 
 /* ---- one object is allocated ---- */
 
@@ -94,13 +95,6 @@ STOOK_API void *stook_cache_alloc_node(struct stook_cache *cache, unsigned flags
 
 /* ---- one object is freed ---- */
 
-static void describe(const struct stook_cache *cache, const void *object,
-                     struct stook_report_about *about)
-{
-        if (cache->watch)
-                stook_watch_duties.describe(cache, object, about);
-}
-
 /* @entry: the pagemap's of @object. The report names the cache @or_null, if there is one. */
 static void report(enum stook_fault fault, const struct stook_cache *or_null, uint64_t entry,
                    const void *object, const char *detail)
@@ -114,7 +108,10 @@ static void report(enum stook_fault fault, const struct stook_cache *or_null, ui
         if (span) {
                 about.slab = (const void *)span->start;
                 about.offset = (uintptr_t)object - span->start;
-                describe(stook_cache_at(stook_entry_cache(entry)), object, &about);
+                stook_watch_duties.describe(stook_cache_at(stook_entry_cache(entry)), object,
+                                            &about);
+        } else {
+                stook_sample_duties.describe(object, &about);
         }
         stook_report_about(&about);
 }
@@ -138,8 +135,7 @@ STOOK_COLD void stook_cache_free_misuse(struct stook_cache *or_null, const void 
                 else
                         report(ours ? STOOK_FAULT_NOT_LIVE : STOOK_FAULT_FOREIGN, named, entry,
                                object, !object ? "NULL in a bulk free"
-                                       : ours  ? NULL
-                                               : "no memory of this library");
+                                       : ours ? NULL : "no memory of this library");
                 return;
         }
         offset = stook_entry_offset(entry, addr);

@@ -137,8 +137,9 @@ void *stook_alloc_plain(struct stook_cache *cache, uint64_t how)
                 stook_gate_check();
                 /* Malloc's calls say a size while there are samples, which may be spans. */
                 object = stook_slot_get(&cache->front, !stook_how_has_size(how));
-                if (STOOK_UNLIKELY(object == STOOK_SLOT_SAMPLE))
-                        object = stook_sample_duties.take(cache, how);
+                if (STOOK_UNLIKELY(object == STOOK_SLOT_SAMPLE) &&
+                    (object = stook_sample_duties.take(cache, how)))
+                        return object;
         }
         if (STOOK_UNLIKELY(!object))
                 alloc_below(cache, 1, &object, &how);   /* none: NULL */

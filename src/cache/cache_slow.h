@@ -38,6 +38,8 @@ enum {
         STOOK_HOW_THISNODE = STOOK_ALLOC_THISNODE,
         STOOK_HOW_NOWAIT   = STOOK_ALLOC_NOWAIT,
         STOOK_HOW_NOLOCK   = STOOK_ALLOC_NOLOCK,
+        STOOK_HOW_GUARDED  = 1 << 4,    /* a large object's span gets guards */
+        STOOK_HOW_ALIGNED  = 1 << 5,    /* to more than 16 bytes; said while there are samples */
         STOOK_HOW_READERS  = 1 << 7,    /* a free: by RCU, and readers have left */
         STOOK_HOW_ASKED    = 1 << 8,    /* objects were asked back: not once more */
         STOOK_HOW_NODE     = 1 << 9,    /* the word says from which node */

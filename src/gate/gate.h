@@ -25,15 +25,23 @@ struct stook_gate_duties {
         bool (*start)(void);
         /* After a jump out of a handler of this thread: drops the locks that its calls held. */
         void (*recover)(void);
-        /* In a forked child: makes the heap whole, unless another call has done so, or does. */
+        /*
+         * In a forked child: makes the heap whole, unless another call has done so, or does.
+         * Otherwise: does what was asked.
+         */
         void (*repair)(void);
 };
 extern const struct stook_gate_duties stook_gate_duties;
 
 extern uint32_t stook_gate_state;       /* atomic (life/start.c M1): enum stook_gate_state */
 
-/* What *stook_gate_heap may be. */
-enum { STOOK_HEAP_FORKED = 0, STOOK_HEAP_WHOLE = 1, STOOK_HEAP_REPAIRING = 2 };
+/*
+ * What *stook_gate_heap may be. ASKED: it is whole, and a command outside asked something of the
+ * process, or a handler left something to a slow call (life/request.c). The command writes that
+ * where it reads WHOLE; in that process nothing else changes the word then.
+ */
+enum { STOOK_HEAP_FORKED = 0, STOOK_HEAP_WHOLE = 1, STOOK_HEAP_REPAIRING = 2,
+       STOOK_HEAP_ASKED = 3 };
 /*
  * Atomic content; const after the start. It lies in a page that the kernel clears in a forked child
  * (MADV_WIPEONFORK), where there is such a page.

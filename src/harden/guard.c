@@ -69,15 +69,22 @@ static void give_open(struct stook_span *span, uintptr_t page)
  * MiB are resident for nothing. Both arbitrary.
  */
 #define CLOSED_MOST  16
+#define SAMPLES_MOST 128                /* guarded samples: all of them are purged */
 #define CLOSED_BYTES ((size_t)256 << 10)
 
-static struct stook_span *closed[CLOSED_MOST];  /* atomic */
-static uint32_t next_closed;                    /* atomic, relaxed */
+static struct ring {
+        uint32_t count, next;           /* places; atomic, relaxed */
+        struct stook_span **places;     /* atomic */
+} rings[] = {
+        [STOOK_GUARDED_HARDEN] = { CLOSED_MOST, 0, (struct stook_span *[CLOSED_MOST]){ NULL } },
+        [STOOK_GUARDED_SAMPLE] = { SAMPLES_MOST, 0, (struct stook_span *[SAMPLES_MOST]){ NULL } },
+};
 
-const struct stook_span *stook_guard_closed_at(uintptr_t address)
+static const struct stook_span *closed_at(const struct ring *ring, uintptr_t address)
 {
-        for (unsigned i = 0; i < CLOSED_MOST; i++) {
-                const struct stook_span *span = __atomic_load_n(&closed[i], __ATOMIC_ACQUIRE);
+        for (unsigned i = 0; i < ring->count; i++) {
+                const struct stook_span *span = __atomic_load_n(&ring->places[i],
+                                                                __ATOMIC_ACQUIRE);
 
                 if (span && address - span->start < span->bytes)
                         return span;
@@ -85,18 +92,29 @@ const struct stook_span *stook_guard_closed_at(uintptr_t address)
         return NULL;
 }
 
-/* The span that has waited longest; NULL: there was none. */
-static struct stook_span *put_closed(struct stook_span *span)
+const struct stook_span *stook_guard_closed_at(uintptr_t address)
 {
-        uint32_t at = __atomic_fetch_add(&next_closed, 1, __ATOMIC_RELAXED) % CLOSED_MOST;
+        const struct stook_span *span = closed_at(&rings[STOOK_GUARDED_SAMPLE], address);
 
-        return __atomic_exchange_n(&closed[at], span, __ATOMIC_ACQ_REL);
+        return span ? span : closed_at(&rings[STOOK_GUARDED_HARDEN], address);
+}
+
+/* The span that has waited longest; NULL: there was none. */
+static struct stook_span *put_closed(struct ring *ring, struct stook_span *span)
+{
+        uint32_t at = __atomic_fetch_add(&ring->next, 1, __ATOMIC_RELAXED) % ring->count;
+
+        return __atomic_exchange_n(&ring->places[at], span, __ATOMIC_ACQ_REL);
 }
 
 static bool close_span(struct stook_span *span)
 {
+        bool sample = span->use.guarded == STOOK_GUARDED_SAMPLE;
+
         /* The last page stays: debug modes have there what is known of the object. */
-        if (span->bytes > CLOSED_BYTES)
+        if (sample)
+                stook_os_purge((void *)span->start, span->bytes);
+        else if (span->bytes > CLOSED_BYTES)
                 stook_os_purge((void *)span->start, span->bytes - stook_os_page_bytes());
         span->state = STOOK_SPAN_DIRTY;
         return stook_os_close((void *)span->start, span->bytes);
@@ -118,14 +136,15 @@ static void give_with_guards(struct stook_span *span)
 /* False: none waits. */
 static bool let_one_go(void)
 {
-        for (unsigned i = 0; i < CLOSED_MOST; i++) {
-                struct stook_span *span = put_closed(NULL);
+        for (unsigned r = STOOK_GUARDED_HARDEN; r <= STOOK_GUARDED_SAMPLE; r++)
+                for (unsigned i = 0; i < rings[r].count; i++) {
+                        struct stook_span *span = put_closed(&rings[r], NULL);
 
-                if (span && stook_os_enable((void *)span->start, span->bytes)) {
-                        give_with_guards(span);
-                        return true;
+                        if (span && stook_os_enable((void *)span->start, span->bytes)) {
+                                give_with_guards(span);
+                                return true;
+                        }
                 }
-        }
         return false;
 }
 
@@ -158,7 +177,7 @@ static struct stook_span *take_cut(unsigned node, size_t lead, size_t bytes, siz
                 span = stook_span_cut(span, lead, spares[0]);
                 stook_span_cut(span, bytes, spares[1]);
                 spares[0] = spares[1] = NULL;
-                span->use.guarded = 1;
+                span->use.guarded = STOOK_GUARDED_HARDEN;
                 close_page(span->start - page);
                 close_page(span->start + bytes);
                 stook_lock_allow_waits();
@@ -199,7 +218,7 @@ void stook_span_give_guarded(struct stook_span *span)
         }
         __atomic_fetch_sub(&stook_guarded_count, 1, __ATOMIC_RELAXED);
         if (close_span(span)) {
-                span = put_closed(span);
+                span = put_closed(&rings[span->use.guarded], span);
                 if (!span || !stook_os_enable((void *)span->start, span->bytes))
                         return;                 /* I2 */
         }

@@ -32,6 +32,7 @@
 #include "gate/gate.h"
 #include "group/group.h"
 #include "life/life.h"
+#include "life/root.h"
 #include "limit/cache_limit.h"
 #include "os/os.h"
 #include "pages/meta.h"
@@ -243,7 +244,10 @@ STOOK_COLD void stook_fork_repair(void)
                 return;
         if (!__atomic_compare_exchange_n(stook_gate_heap, &seen, STOOK_HEAP_REPAIRING, false,
                                          __ATOMIC_ACQUIRE, __ATOMIC_ACQUIRE)) {
-                wait_for_repair(seen);
+                if (seen == STOOK_HEAP_ASKED)
+                        stook_request_answer_in_call();
+                else
+                        wait_for_repair(seen);
                 return;
         }
         __atomic_store_n(&repairer, stook_self, __ATOMIC_RELAXED);

@@ -1,14 +1,17 @@
 /*
- * Purpose: names the large object whose guard page a program has touched, or which it used after it
- * was freed (STOOK_HARDEN=guard, or debug mode Z: harden/guard.c); and the calls where a program
- * crashes after an allocation was made to fail (STOOK_FAIL=...,tell=1: debug/fail.c). The program
- * then ends by SIGSEGV, or SIGABRT, as it would without this.
- * Place: called by options.c at start; reads pages, calls report.
+ * Purpose: names the object whose guard page a program has touched, or which it used after it was
+ * freed: a large one (STOOK_HARDEN=guard, or debug mode Z: harden/guard.c), or a guarded sample
+ * (STOOK_SAMPLE=guard: sample/guarded.c); and the calls where a program crashes after an allocation
+ * was made to fail (STOOK_FAIL=...,tell=1: debug/fail.c). The program then ends by SIGSEGV, or
+ * SIGABRT, as it would without this.
+ * Place: called by options.c at start, and by sampling.c; reads pages, calls report.
  * Invariants:
  *  I1 a program that ignores or handles the signal when the library starts is left alone. It may
  *     install a handler of its own later; then the signal is the program's.
  *  I2 the handler returns with the system's own action in force: the instruction faults once more.
  *     So a core shows it, and a fault elsewhere ends as ever.
+ *  I3 where reports do not abort, a page of a guarded sample is opened instead, and the instruction
+ *     goes on: a program in production is not ended by a sample. One report for each page.
  */
 #include <signal.h>
 #include <stdbool.h>
@@ -20,6 +23,7 @@
 #include "pages/pagemap.h"
 #include "pages/span.h"
 #include "report/report.h"
+#include "sample/sample.h"
 #include "watch/watch.h"
 
 /* The large object that the map knows at @at; NULL: none. */
@@ -78,6 +82,21 @@ static bool tell_destroyed(uintptr_t at)
         return true;
 }
 
+/* A guarded sample. False: @at lies in none, nor beside one. */
+static bool tell_sample(uintptr_t at)
+{
+        struct stook_report_about about = { 0 };
+        char detail[96];
+
+        if (!stook_guarded_describe(at, &about))
+                return false;
+        stook_report_format(detail, sizeof(detail), "it was touched at %p, read or written",
+                            (void *)at);
+        about.detail = detail;
+        stook_report_event(&about);
+        return true;
+}
+
 static void tell(uintptr_t at)
 {
         size_t page = stook_os_page_bytes();
@@ -88,7 +107,7 @@ static void tell(uintptr_t at)
 
         if (!over)
                 span = stook_span_large_at(here + page);
-        if (tell_freed(at) || tell_destroyed(at) || !span)
+        if (tell_sample(at) || tell_freed(at) || tell_destroyed(at) || !span)
                 return;
         stook_report_format(detail, sizeof(detail), "the guard page %s it was touched at %p",
                             over ? "behind" : "before", (void *)at);
@@ -109,8 +128,11 @@ static void tell_after_failure(int number)
 static void hit(int number, siginfo_t *info, void *context)
 {
         (void)context;
-        if (info->si_code > 0 && number == SIGSEGV)
+        if (info->si_code > 0 && number == SIGSEGV) {
                 tell((uintptr_t)info->si_addr);
+                if (stook_report_goes_on() && stook_guarded_open((uintptr_t)info->si_addr))
+                        return;                                                 /* I3 */
+        }
         tell_after_failure(number);
         sigaction(number, &(struct sigaction){ .sa_handler = SIG_DFL }, NULL);  /* I2 */
         if (info->si_code <= 0)         /* sent by a process: it does not come again by itself */

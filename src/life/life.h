@@ -36,13 +36,21 @@ void stook_options_start_group(void);
 /* ---- observe.c: what observes the heap from inside, if the environment asks for it ---- */
 /* After the options were read, before the first cache is made. */
 void stook_observe_start(void);
-/* Digits, and K or M behind them. Moves *@text behind it. 0: no such number. */
-uint64_t stook_observe_number(const char **text);
-/* The heap profile; a failure is said on standard error. */
+/* The heap profile; a failure is said on standard error. Any instruction. */
 void stook_observe_write(const char *path);
+/* The same to FILE.1, FILE.2, ... */
+void stook_observe_write_next(const char *file);
 
 /* ---- sampling.c: likewise ---- */
 void stook_sampling_begin(void);
+struct stook_sample_terms;
+/*
+ * Loads the unwinder, and begins a session. Slots are still to be emptied. 0; -EINVAL; -ENOMEM. Not
+ * for handlers.
+ */
+int stook_sampling_start_by(const struct stook_sample_terms *terms);
+/* With the registry mutex. Sheaves on slots that have no countdown leave. */
+void stook_sampling_empty_slots(void);
 
 /* ---- fork.c ---- */
 /* Maps the page that says "forked". False: no memory. */

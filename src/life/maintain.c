@@ -155,7 +155,7 @@ static bool sleep_ms(uint64_t ms)
                 if (!__atomic_load_n(&wanted, __ATOMIC_RELAXED) || stook_own_threads_are_alone())
                         return false;
                 stook_os_futex_wait(&wanted, 1, step * MS);
-                stook_request_answer(&stook_root.request);
+                stook_request_answer();
                 ms -= step;
         }
         return true;

@@ -18,9 +18,11 @@
 #include "profile/profile.h"
 #include "record/record.h"
 #include "report/report.h"
+#include "sample/sample_terms.h"
 #include "stack/stack.h"
 
 #define PATH_BYTES 900
+#define INTERVAL_MOST (UINT64_C(1) << 60)
 
 /* Const after start, but for `written`. */
 static struct {
@@ -33,39 +35,24 @@ static char profile_path[PATH_BYTES] STOOK_MOSTLY_UNUSED;       /* const after s
 
 /* ---- STOOK_PROFILE ---- */
 
-uint64_t stook_observe_number(const char **text)
-{
-        uint64_t n = 0;
-
-        while (**text >= '0' && **text <= '9' && n < UINT64_C(1) << 40)
-                n = n * 10 + (uint64_t)(*(*text)++ - '0');
-        if (**text == 'K' || **text == 'M')
-                n <<= *(*text)++ == 'K' ? 10 : 20;
-        return n;
-}
-
 /* What is behind the file's name. False: something else than there may be. */
 static bool read_terms(const char *text)
 {
-        while (*text == ',') {
-                uint64_t *to = NULL, signal = 0;
+        uint64_t signal;
 
-                text++;
-                if (!strncmp(text, "interval=", 9)) {
-                        text += 9;
-                        to = &profile.interval;
-                } else if (!strncmp(text, "signal=", 7)) {
-                        text += 7;
-                        to = &signal;
-                } else if (!strncmp(text, "lifetimes", 9)) {
-                        text += 9;
-                        profile.lifetimes = true;
-                        continue;
-                }
-                if (!to || !(*to = stook_observe_number(&text)) || signal > 64)
-                        return false;
-                if (to == &signal)
+        while (stook_terms_skip(&text, ",")) {
+                if (stook_terms_skip(&text, "interval=")) {
+                        if (!stook_terms_number(&text, INTERVAL_MOST, &profile.interval))
+                                return false;
+                } else if (stook_terms_skip(&text, "signal=")) {
+                        if (!stook_terms_number(&text, STOOK_SAMPLE_SIGNAL_MOST, &signal))
+                                return false;
                         profile.signal = (int)signal;
+                } else if (stook_terms_skip(&text, "lifetimes")) {
+                        profile.lifetimes = true;
+                } else {
+                        return false;
+                }
         }
         return !*text;
 }
@@ -101,15 +88,19 @@ void stook_observe_write(const char *path)
         stook_report_note(STOOK_NOTE_CUT);
 }
 
-/* FILE.1, FILE.2, ... */
-static void write_next(int number_of_signal)
+void stook_observe_write_next(const char *file)
 {
         char path[PATH_BYTES + 20];
 
-        (void)number_of_signal;
-        stook_report_format(path, sizeof path, "%s.%u", profile_path,
+        stook_report_format(path, sizeof path, "%s.%u", file,
                             (uint64_t)__atomic_add_fetch(&profile.written, 1, __ATOMIC_RELAXED));
         stook_observe_write(path);
+}
+
+static void on_signal(int number)
+{
+        (void)number;
+        stook_observe_write_next(profile_path);
 }
 
 STOOK_API int stook_profile_write(const char *path)
@@ -153,7 +144,7 @@ void stook_observe_start(void)
 /* What may allocate. Samples of earlier allocations have no stack. */
 __attribute__((constructor)) static void begin(void)
 {
-        struct sigaction action = { .sa_handler = write_next, .sa_flags = SA_RESTART }, before;
+        struct sigaction action = { .sa_handler = on_signal, .sa_flags = SA_RESTART }, before;
 
         if (!stook_profile_interval())
                 return;

@@ -2,9 +2,8 @@
  * Purpose: the object at which readers outside the process begin, and the note that leads there;
  * see root.h. And what `stook tune` asked for is done.
  */
-#include <errno.h>
-
 #include "cache/cache.h"
+#include "gate/gate.h"
 #include "life/life.h"
 #include "life/root.h"
 #include "os/os.h"
@@ -37,6 +36,7 @@ struct stook_root stook_root = {
         .maintenance_process = &stook_maintenance_process,
         .huge_dear = &stook_huge_dear,
         .large_debug = &stook_large_debug,
+        .gate_heap = &stook_gate_heap,
         .options = stook_option_states,
         .profile = &stook_profile,
         .profile_buckets = stook_profile_buckets,
@@ -63,41 +63,4 @@ void stook_root_start(void)
         stook_root.page_bytes = (uint32_t)stook_os_page_bytes();
         stook_root.nodes = stook_os_node_count();
         __atomic_store_n(&stook_root.state, STOOK_ROOT_STARTED, __ATOMIC_RELEASE);      /* M1 */
-}
-
-/* ---- requests ---- */
-
-/* @asked: a number of a request. Return: that of a struct stook_tuning. */
-static unsigned setting(int32_t asked)
-{
-        return asked < 0 ? 0 : asked ? (unsigned)asked : STOOK_NONE;
-}
-
-static int tune(const struct stook_request *request)
-{
-        struct stook_tuning tuning = {
-                .tuning_size = sizeof(tuning),
-                .sheaf_capacity = setting(request->sheaf_capacity),
-                .barn_full = setting(request->barn_full),
-                .barn_empty = setting(request->barn_empty),
-        };
-
-        if (request->sum != stook_request_sum(request))
-                return -EILSEQ;
-        return stook_cache_tune_at(request->cache_index, request->born, &tuning);
-}
-
-void stook_request_answer(struct stook_request *request)
-{
-        struct stook_request asked;
-
-        if (STOOK_LIKELY(__atomic_load_n(&request->state, __ATOMIC_ACQUIRE) !=
-                         STOOK_REQUEST_ASKED))
-                return;
-        asked = *request;
-        if (asked.process != stook_process_id())
-                return;
-        __atomic_store_n(&request->answer, tune(&asked), __ATOMIC_RELAXED);
-        __atomic_store_n(&request->answered, asked.ticket, __ATOMIC_RELAXED);
-        __atomic_store_n(&request->state, STOOK_REQUEST_ANSWERED, __ATOMIC_RELEASE);
 }

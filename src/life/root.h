@@ -39,37 +39,44 @@
 
 /* ---- requests ---- */
 /*
- * What `stook tune` asks of a running process: one request at a time, in a block of the root that
- * the command writes from outside.
- * Place: maintain.c looks at it between its rounds; nothing else does. A process without
- * that thread (STOOK_MAINTENANCE=1, stook_maintenance_thread) answers no request.
+ * What `stook tune` and `stook profile` ask of a running process: one request at a time, in a block
+ * of the root that the command writes from outside.
+ * Place: request.c answers: all of them in the maintenance thread, which looks twice a second.
+ * Those about samples in any ordinary slow call, too: the command writes ASKED into
+ * *stook_gate_heap (gate/gate.h), at which each slow call looks anyway. A process that has no such
+ * thread and makes no slow call answers nothing.
  *
  * How: the command finds `state` NONE or ANSWERED, writes the block with its ticket, writes ASKED
  * into `state`, and waits for ANSWERED with its ticket in `answered`. No lock reaches from outside.
  * So a second command may write over the first one's request. `sum` is over the whole request, and
  * one that does not add up is refused. A command that finds another ticket says so.
  * Invariants:
- *  R1 a request is done once at most, by the process that `process` names: a child of fork finds
- *     its parent's block, and leaves it.
+ *  R1 a request is done once at most: by the thread that takes `state` from ASKED to TAKEN, of the
+ *     process that `process` names: a child of fork finds its parent's block, and leaves it.
  *  R2 a request names its cache by index and `born`, so that it never meets the next cache of an
  *     index.
  * Concurrency: `state` is atomic; M2: the command's store of ASKED comes after the block, for the
  *  system copies in order; the acquire of ASKED pairs with it. The release of ANSWERED comes after
  *  the answer.
  */
-enum stook_request_state { STOOK_REQUEST_NONE, STOOK_REQUEST_ASKED, STOOK_REQUEST_ANSWERED };
+enum stook_request_state { STOOK_REQUEST_NONE, STOOK_REQUEST_ASKED, STOOK_REQUEST_ANSWERED,
+                           STOOK_REQUEST_TAKEN };
+enum stook_request_action { STOOK_REQUEST_TUNE, STOOK_REQUEST_SAMPLE, STOOK_REQUEST_STOP };
 
 struct stook_request {
         uint64_t ticket;                /* the command's, any number */
-        uint64_t born;                  /* of the cache; R2 */
+        uint64_t born;                  /* TUNE: of the cache; R2 */
+        uint64_t interval, most, guard; /* SAMPLE: sample/sample_terms.h */
         uint32_t process;               /* R1 */
-        uint32_t cache_index;
-        /* 0: none; -1: as it is. */
+        uint32_t action;                /* enum stook_request_action */
+        uint32_t lifetimes;             /* SAMPLE */
+        uint32_t cache_index;           /* TUNE */
+        /* TUNE: 0: none; -1: as it is. */
         int32_t  sheaf_capacity, barn_full, barn_empty;
         uint32_t sum;                   /* stook_request_sum() */
         /* From here on the process writes. */
         uint64_t answered;              /* the ticket; M2 */
-        int32_t  answer;                /* stook_cache_tune's, or -ENOENT, -EILSEQ; M2 */
+        int32_t  answer;                /* of stook_cache_tune(), or as in request.c; M2 */
         uint32_t state;                 /* atomic: enum stook_request_state */
 };
 
@@ -84,8 +91,13 @@ STOOK_INLINE uint32_t stook_request_sum(const struct stook_request *request)
         return sum;
 }
 
+/* ---- request.c ---- */
 /* Does what was asked, if anything was. By the maintenance thread; takes the registry mutex. */
-void stook_request_answer(struct stook_request *request);
+void stook_request_answer(void);
+/* *stook_gate_heap says ASKED. By a slow call, with no lock held. */
+void stook_request_answer_in_call(void);
+/* A session was started at some instruction: the next slow call empties slots for it. */
+void stook_request_empty_slots(void);
 
 /* ---- the root ---- */
 #define STOOK_ROOT_MAGIC UINT64_C(0x31746f6f722d6b73)   /* "sk-root1" */
@@ -187,6 +199,7 @@ struct stook_root {
         const uint32_t *maintenance_process;
         const uint32_t *huge_dear;      /* see pages/purge.h */
         const uint64_t *large_debug;    /* debug modes of large objects: watch/watch.h */
+        uint32_t *const *gate_heap;     /* see gate/gate.h */
         const struct stook_option_state *options;       /* [STOOK_OPTIONS] */
         const struct stook_profile_state *profile;
         struct stook_profile_bucket *const *profile_buckets;    /* [STOOK_PROFILE_CHAINS] */

@@ -87,13 +87,13 @@ void stook_large_leave_heap(struct stook_span *span)
 }
 
 /* A span of at least @size bytes. NULL: no memory, or no room for a rounded size. */
-static struct stook_span *large_take(size_t align, size_t size)
+static struct stook_span *large_take(size_t align, size_t size, uint64_t how)
 {
         unsigned node = stook_os_node_home(stook_home_to_use());
         size_t rounded = stook_large_rounded(size);
         struct stook_span *span;
 
-        if (STOOK_UNLIKELY(stook_large_options.guarded))
+        if (STOOK_UNLIKELY(stook_large_options.guarded || (how & STOOK_HOW_GUARDED)))
                 return stook_watch_duties.take_guarded(node, size, align);
         span = stook_span_take(node, rounded, align);
 
@@ -129,11 +129,11 @@ static void large_enrol(void)
 /* Near the limit of the group the exact size is tried, which one with guards has already. */
 struct stook_span *stook_large_take(size_t align, size_t size, uint64_t how)
 {
-        struct stook_span *span = large_take(align, size);
+        struct stook_span *span = large_take(align, size, how);
         uint16_t group;
 
         if (STOOK_UNLIKELY(!span) && large_reclaim(size, how))
-                span = large_take(align, size);
+                span = large_take(align, size, how);
         if (STOOK_UNLIKELY(!span))
                 return NULL;
         group = how & STOOK_HOW_GROUP ? stook_how_group(how) : stook_group_now();

@@ -105,6 +105,11 @@ STOOK_INLINE struct stook_cache *stook_class_cache(unsigned class)
 /* Const after the start: some class is watched (cache/cache_watch.h). True before it. */
 extern bool stook_malloc_is_watched STOOK_HIDDEN;
 /*
+ * Atomic: some samples of classes have the bytes alone that were asked for (sample/guarded.c). Set
+ * before there is one, and for ever.
+ */
+extern bool stook_malloc_has_guarded STOOK_HIDDEN;
+/*
  * Called when the process gets its first group: the hot paths miss from now on. Return: 0; -ENOMEM;
  * -EDEADLK.
  */

@@ -88,7 +88,8 @@ STOOK_INLINE bool stook_resize_stays(size_t size, size_t usable)
 }
 
 /*
- * @bytes, not 0; whole pieces of 16 are copied, which objects of classes have. Small ones by a few
+ * @bytes, not 0; whole pieces of 16 are copied, which objects of classes have. Guarded samples have
+ * not, so stook_malloc_has_guarded is looked at after @to is allocated. Small ones by a few
  * moves from both ends: few jumps depend on the size, and memcpy is a call.
  */
 STOOK_INLINE void stook_copy_object(void *to, const void *from, size_t bytes)

@@ -25,6 +25,7 @@
 
 /* Before the start it is not known which classes are watched. The watch starts the library. */
 bool stook_malloc_is_watched = true;
+bool stook_malloc_has_guarded;
 
 /* NULL: no memory, or another thread holds the registry: making a cache does not wait for it. */
 static STOOK_NOINLINE struct stook_cache *make_class(unsigned class, uint64_t how)
@@ -123,8 +124,8 @@ void *stook_malloc_slow(size_t size, uint64_t how)
         group = charged_to();
         if (STOOK_UNLIKELY(stook_malloc_is_watched))
                 return stook_watch_duties.malloc(size, group, how);
-        if (STOOK_UNLIKELY(group != 0))
-                return stook_malloc_charged(size, group, how);
+        if (STOOK_UNLIKELY(group != 0))         /* a sample of these is in place */
+                return stook_malloc_charged(size, group, stook_how_without_size(how));
         if (STOOK_UNLIKELY(__atomic_load_n(&stook_sampling.session, __ATOMIC_RELAXED)) &&
             !stook_how_has_size(how))
                 how = stook_how_with_size(how, size);
@@ -184,7 +185,7 @@ void *stook_malloc_aligned(size_t align, size_t size, uint64_t how)
 
         if (STOOK_UNLIKELY(stook_malloc_is_watched || stook_sampling.session) &&
             size <= STOOK_CLASS_MAX)
-                how = stook_how_with_size(how, size);
+                how = stook_how_with_size(how | (align > 16 ? STOOK_HOW_ALIGNED : 0), size);
         if (align <= 16)
                 return stook_malloc_slow(size, how);
         if (STOOK_UNLIKELY(size > PTRDIFF_MAX))
@@ -260,7 +261,8 @@ size_t stook_malloc_usable(const void *object, bool *ours)
 
         if (span)
                 return STOOK_UNLIKELY(stook_large_options.watched)
-                        ? stook_watch_duties.large_usable(span) : span->bytes;
+                        ? stook_watch_duties.large_usable(span)
+                        : span->bytes - span->use.lead - span->use.slack;
         *ours = stook_pagemap_ours(addr);
         return STOOK_NO_OBJECT;
 }

@@ -59,20 +59,7 @@ static void *resize_small(void *object, size_t size, size_t usable)
                 return grow_small(object, size, usable);
         if (size > usable / 2 || usable <= 16)
                 return object;                                          /* I2 */
-
-        void *other = resize_by_copy(object, size, size);
-
-        return other ? other : object;                                  /* I1 */
-}
-
-static void *resize_large(struct stook_span *span, void *object, size_t size, size_t usable)
-{
-        if (size > STOOK_CLASS_MAX || size > usable / 2)
-                return stook_heap_duties.resize(span, size);
-
-        void *other = resize_by_copy(object, size, size);
-
-        return other ? other : object;                                  /* I1 */
+        return resize_by_copy(object, size, size) ?: object;            /* I1 */
 }
 
 /*
@@ -131,10 +118,12 @@ void *stook_malloc_resize(void *object, size_t size, int *error)
         if (STOOK_UNLIKELY(index && stook_cache_at(index)->watch))
                 return stook_watch_duties.resize(stook_cache_at(index), object, size, usable,
                                                  error);
-        if (STOOK_LIKELY(index != 0))
-                return resize_small(object, size, usable);
-        span = stook_span_large_at((uintptr_t)object);
-        if (STOOK_UNLIKELY(stook_large_options.watched))
+        span = STOOK_LIKELY(index != 0) ? NULL : stook_span_large_at((uintptr_t)object);
+        if (STOOK_UNLIKELY(span && stook_large_options.watched))
                 return stook_watch_duties.large_resize(span, size, usable);
-        return resize_large(span, object, size, usable);
+        /* A sample has what lies behind it as slack: it is resized as its class is. */
+        if (span && !span->use.slack && !span->use.guarded &&
+            (size > STOOK_CLASS_MAX || size > usable / 2))
+                return stook_heap_duties.resize(span, size);
+        return resize_small(object, size, usable);
 }

@@ -379,8 +379,9 @@ struct stook_span *stook_span_large_at(uintptr_t addr)
         uint64_t entry = stook_pagemap_get(addr);
         struct stook_span *s = stook_entry_span(entry);
 
-        if (!s || stook_entry_cache(entry) || s->start != addr ||
-            __atomic_load_n(&s->kind, __ATOMIC_RELAXED) != STOOK_SPAN_LARGE)
+        if (!s || stook_entry_cache(entry) ||
+            __atomic_load_n(&s->kind, __ATOMIC_RELAXED) != STOOK_SPAN_LARGE ||
+            s->start + __atomic_load_n(&s->use.lead, __ATOMIC_RELAXED) != addr)
                 return NULL;
         return s;
 }

@@ -75,10 +75,11 @@ union stook_span_use {
         /* LARGE, the owner's */
         struct {
                 uint16_t group;         /* that is charged its bytes; 0: none */
-                uint8_t  guarded;       /* 1: it has guards (harden/guard.c) */
+                uint8_t  guarded;       /* enum stook_guarded_by (harden/harden.h); 0: no guards */
                 /* 1: no content of it is left when it was given (own_mapping.c) */
                 uint8_t  wiped;
-                uint16_t slack;         /* bytes at the end that nobody asked for: watch_malloc.c */
+                /* Bytes behind what was asked for (watch_malloc.c, sample/), and before it. */
+                uint16_t slack, lead;
                 uint8_t  made_by;       /* enum stook_entry_point */
                 /* Atomic: the heap of the object; NULL: none. */
                 struct stook_heap *heap;
@@ -255,7 +256,10 @@ static inline void stook_span_will_be_written(const struct stook_span *span)
                 stook_span_fresh_will_be_written(span);
 }
 
-/* The live large span that starts at @addr, or NULL. For lookups whose entry has no cache index. */
+/*
+ * The span of the live large object that starts at @addr, or NULL. For lookups whose entry has no
+ * cache index.
+ */
 struct stook_span *stook_span_large_at(uintptr_t addr);
 
 /* Makes the first reservation. False: no memory at all. Called once by life/start. */

@@ -5,13 +5,16 @@
 #include "base/chance.h"
 #include "base/tagged_stack.h"
 #include "cache/cache_slow.h"
+#include "harden/harden.h"
 #include "malloc/malloc.h"
 #include "os/os.h"
 #include "pages/meta.h"
 #include "pages/span.h"
 #include "process/process.h"
 #include "profile/profile.h"
+#include "report/report.h"
 #include "sample/sample.h"
+#include "sample/sample_inside.h"
 #include "stack/stack.h"
 
 /* What is known of a sample that is alive. */
@@ -37,8 +40,8 @@ static void sample_delete(struct stook_sample *sample)
 
 /* ---- lives ---- */
 
-/* A handler's own stack is small: it is not walked. @skip: frames of this file. */
-static STOOK_NOINLINE uint32_t stack_now(void)
+/* A handler's own stack is small: it is not walked. */
+STOOK_NOINLINE uint32_t stook_sample_stack_now(void)
 {
         return stook_os_same_stack(0) ? stook_stack_deep(2) : 0;
 }
@@ -49,7 +52,7 @@ static STOOK_NOINLINE bool begin(struct stook_profile_life *life, double weight,
                 .weight = weight,
                 .bytes = bytes ? bytes : 1,
                 .born = stook_os_clock_ns(),
-                .stack = stack_now(),
+                .stack = stook_sample_stack_now(),
                 .thread = stook_process_thread_id(),
         };
         return stook_profile_begin(life);
@@ -59,8 +62,8 @@ static STOOK_NOINLINE void end(const struct stook_profile_life *life)
 {
         bool pairs = stook_profile_has_lifetimes();
 
-        stook_profile_end(life, pairs ? stack_now() : 0, pairs ? stook_process_thread_id() : 0,
-                          stook_os_clock_ns());
+        stook_profile_end(life, pairs ? stook_sample_stack_now() : 0,
+                          pairs ? stook_process_thread_id() : 0, stook_os_clock_ns());
 }
 
 /* Only the allocation is counted. */
@@ -93,6 +96,8 @@ static void stook_sample_end(struct stook_span *span)
 {
         struct stook_sample *sample = span->use.sample;
 
+        if (STOOK_UNLIKELY(span->use.guarded == STOOK_GUARDED_SAMPLE))
+                stook_guarded_end(span);
         span->use.sample = NULL;                                                /* I1 */
         end(&sample->life);
         sample_delete(sample);
@@ -129,24 +134,67 @@ static STOOK_NOINLINE void stook_sample_from_slabs(struct stook_front *front, si
         }
 }
 
-static STOOK_NOINLINE void *stook_sample_take(struct stook_cache *cache, uint64_t how)
+/* What any object of the class is aligned to, if that may be asked for. */
+static size_t align_of(const struct stook_cache *cache, uint64_t how)
+{
+        size_t bytes = cache->object_size, page = stook_os_page_bytes();
+
+        if (!(how & STOOK_HOW_ALIGNED))
+                return 16;
+        return (bytes & -bytes) < page ? bytes & -bytes : page;
+}
+
+/* NULL: no memory, and the sample is in place. */
+static void *take_cell(const struct stook_cache *cache, uint64_t how, double weight)
 {
         size_t bytes = stook_how_size(how);
-        struct stook_span *span = NULL;
-        double weight;
+        struct stook_guarded *guarded = stook_guarded_claim(bytes);
+        struct stook_span *span;
 
-        if (stook_sample_keep(cache->slabs.stride, &weight)) {
-                span = take_span(cache->object_size, how);
-                if (!span)
-                        count_in_place(weight, bytes);
+        span = take_span(cache->object_size, guarded ? how | STOOK_HOW_GUARDED : how);
+        if (span)
+                span->use.slack = (uint16_t)(span->bytes - cache->object_size);
+        if (!span || !follow(span, weight, bytes)) {
+                if (guarded)
+                        stook_guarded_drop(guarded);
+        } else if (guarded) {
+                stook_guarded_begin(guarded, span, bytes, align_of(cache, how),
+                                    &span->use.sample->life);
         }
         if (!span) {
-                stook_slot_pass(&cache->front);
-                return stook_slot_get_any(&cache->front, true);
+                count_in_place(weight, bytes);
+                return NULL;
         }
-        follow(span, weight, bytes);
         stook_large_begin(span, bytes);
-        return (void *)span->start;
+        return stook_slow_answer(how, (void *)(span->start + span->use.lead),
+                                 stook_sample_usable(span));
+}
+
+static STOOK_NOINLINE void *stook_sample_take(struct stook_cache *cache, uint64_t how)
+{
+        void *object = NULL;
+        double weight;
+
+        if (stook_sample_keep(cache->slabs.stride, &weight))
+                object = take_cell(cache, how, weight);
+        if (object)
+                return object;
+        stook_slot_pass(&cache->front);
+        object = stook_slot_get_any(&cache->front, true);
+        return object ? stook_slow_answer(how, object, stook_slow_bytes(cache)) : NULL;
+}
+
+static STOOK_NOINLINE void stook_sample_describe(const void *pointer,
+                                                 struct stook_report_about *about)
+{
+        enum stook_fault fault = about->fault;
+
+        if (!stook_guarded_describe((uintptr_t)pointer, about))
+                return;
+        if (pointer == about->object && about->freed)
+                fault = STOOK_FAULT_DOUBLE_FREE;
+        about->object = pointer;
+        about->fault = fault;
 }
 
 /* One coin for each: they are few, and each of them costs a span. */
@@ -167,4 +215,5 @@ const struct stook_sample_duties stook_sample_duties = {
         .take = stook_sample_take,
         .large = stook_sample_large,
         .end = stook_sample_end,
+        .describe = stook_sample_describe,
 };

@@ -11,6 +11,9 @@
  * *in place*: it is as any other, and only its allocation is counted. So is one of malloc where no
  * span can be had, or where the call must not wait.
  *
+ * With `guard`, some of those that are spans lie between guard pages, and are closed when they are
+ * freed (guarded.c).
+ *
  * The estimate: an allocation of stride s is kept with the probability
  *      (1 - exp(-s / interval)) * q,
  * and stands for as many as the inverse of that (profile/profile.h). q is the share of samples that
@@ -29,20 +32,11 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include "base/compiler.h"
+#include "pages/span.h"
+#include "sample/sample_terms.h"
 #include "slot/slot_trip.h"
 
-#define STOOK_SAMPLE_INTERVAL (UINT64_C(2) << 20)       /* bytes, by default; as other allocators */
-#define STOOK_SAMPLE_INTERVAL_LEAST 1
-#define STOOK_SAMPLE_INTERVAL_MOST (UINT64_C(1) << 40)
-#define STOOK_SAMPLE_MOST 1000                          /* kept a second, by default */
-
 /* ---- session.c ---- */
-
-struct stook_sample_terms {
-        uint64_t interval;              /* bytes */
-        uint64_t most;                  /* kept a second; 0: all */
-        bool lifetimes;                 /* the stacks of frees, too */
-};
 /*
  * From the return on each allocation is a trial, if sheaves that are installed later are all there
  * are; others follow as they leave their slots. Not for handlers. False: no memory.
@@ -58,9 +52,27 @@ struct stook_sample_counts {
         uint64_t marks;                 /* samples */
         uint64_t kept;                  /* of them */
         uint64_t in_place;              /* of those that were kept */
+        uint64_t guarded;               /* likewise */
         uint64_t share;                 /* q, in 2^32 */
 };
 /* Each atomic, relaxed. */
 extern struct stook_sample_counts stook_sample_counts STOOK_HIDDEN;
+
+/* What the user of an object that is a span may use. */
+STOOK_INLINE size_t stook_sample_usable(const struct stook_span *span)
+{
+        return span->bytes - span->use.lead - span->use.slack;
+}
+
+/* ---- guarded.c: samples between guard pages ---- */
+extern uint64_t stook_guarded_a_second STOOK_HIDDEN;    /* atomic, relaxed; 0: none */
+struct stook_report_about;
+/*
+ * What is known of @address in a guarded sample, or in a guard beside it, is added to @about: the
+ * fault that an access there is, the object and its stacks. False: nothing. Any instruction.
+ */
+bool stook_guarded_describe(uintptr_t address, struct stook_report_about *about);
+/* Makes the page of such an address accessible. False: there is no such. Any instruction. */
+bool stook_guarded_open(uintptr_t address);
 
 #endif

@@ -6,6 +6,7 @@
  * step too many.
  */
 #include "base/chance.h"
+#include "malloc/malloc.h"
 #include "os/os.h"
 #include "profile/profile.h"
 #include "sample/sample.h"
@@ -36,6 +37,9 @@ bool stook_sample_start(const struct stook_sample_terms *terms)
         SET(now.seen, 0);
         SET(stook_sample_counts.share, WHOLE);
         SET(stook_sampling.interval, terms->interval);
+        if (terms->guard)
+                SET(stook_malloc_has_guarded, true);
+        SET(stook_guarded_a_second, terms->guard);
         SET(now.number, GET(now.number) % 7 + 1);
         __atomic_store_n(&stook_sampling.session, GET(now.number) << STOOK_WORD_SESSION_SHIFT,
                          __ATOMIC_RELEASE);                     /* M1 of slot_trip.c */

@@ -65,6 +65,7 @@ static bool expand_large(struct stook_span *span, size_t size)
 
 STOOK_API bool stook_try_expand(void *object, size_t size)
 {
+        struct stook_span *span;
         size_t usable;
         int    error;
 
@@ -81,7 +82,8 @@ STOOK_API bool stook_try_expand(void *object, size_t size)
         /* What watches large objects keeps their sizes, and guards stand behind them. */
         if (stook_entry_cache(stook_pagemap_get((uintptr_t)object)) || stook_large_options.watched)
                 return false;
-        return expand_large(stook_span_large_at((uintptr_t)object), size);
+        span = stook_span_large_at((uintptr_t)object);
+        return !span->use.guarded && !span->use.slack && expand_large(span, size);
 }
 
 static bool is_aligned(const void *object, size_t align)

@@ -40,6 +40,7 @@ void stook_slot_pass(struct stook_front *front);
 bool stook_sheaf_trip(struct stook_front *front, struct stook_sheaf *sheaf);
 
 struct stook_cache;
+struct stook_report_about;
 struct stook_span;
 
 /* Of src/sample. */
@@ -48,12 +49,17 @@ struct stook_sample_duties {
         void (*in_place)(struct stook_front *front);
         /* While there is a session: @n objects came past the sheaves. */
         void (*from_slabs)(struct stook_front *front, size_t n);
-        /* The object of a call that is a sample (STOOK_SLOT_SAMPLE). @how: cache_slow.h. */
+        /*
+         * The object of a call that is a sample (STOOK_SLOT_SAMPLE), zeroed if it is to be; NULL:
+         * none. @how: cache_slow.h.
+         */
         void *(*take)(struct stook_cache *cache, uint64_t how);
         /* While there is a session: a large object of @size bytes may be a sample. */
         void (*large)(struct stook_span *span, size_t size);
         /* Before it is given, or changes its size: the life of a sample that is a span ends. */
         void (*end)(struct stook_span *span);
+        /* For a report about @pointer, at which no object lives: what is known of it. */
+        void (*describe)(const void *pointer, struct stook_report_about *about);
 };
 extern const struct stook_sample_duties stook_sample_duties STOOK_HIDDEN;
 

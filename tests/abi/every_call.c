@@ -82,7 +82,7 @@ static void test_every_call_is_there(void **state)
                 CALL(stook_profile_mark),
                 CALL(stook_profile_write),
                 CALL(stook_sampling_start), CALL(stook_sampling_stop),
-                CALL(stook_sampling_get_stats),
+                CALL(stook_sampling_get_stats), CALL(stook_describe),
                 CALL(stook_cache_get_node_stats), CALL(stook_stats_print),
                 CALL(stook_cache_for_each),
                 CALL(stook_group_create),

@@ -289,6 +289,7 @@ static void figures_and_control(void **state)
         assert_int_equal(CALL(stook_profile_write, NULL), -ENOTSUP);    /* none was asked for */
         assert_int_equal(CALL(stook_profile_mark), -ENOTSUP);
         assert_int_equal(CALL(stook_sampling_get_stats, NULL), -EINVAL);
+        assert_int_equal(CALL(stook_describe, NULL, NULL, 0), -EINVAL);
         assert_int_equal(CALL(stook_sampling_stop), -ENOTSUP);
         assert_int_equal(CALL(stook_sampling_start, NULL), 0);  /* as usual */
         assert_int_equal(stook_sampling_stop(), 0);

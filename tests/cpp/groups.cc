@@ -1,6 +1,7 @@
 /*
  * Proves that a stay in a group charges what it should, ends with its scope, by an exception, too,
- * and that a limit is told as the standard library tells it.
+ * and that a limit is told as the standard library tells it; and that a session of samples ends
+ * with its object.
  */
 #include "check.hpp"
 #include <stdexcept>
@@ -97,10 +98,30 @@ void owners_move()
         CHECK(moved && !none && moved.stats().name == std::string("some"));
 }
 
+void samples_end_with_their_session()
+{
+        stook_sampling_args args{};
+        std::error_code error;
+
+        {
+                args.interval = 1;
+                args.most = 1000000;
+                stook::sampling samples(args);
+                std::vector<char, stook::allocator<char>> bytes(100);
+
+                CHECK(stook::sampling::stats().interval == 1 && stook::sampling::stats().kept > 0);
+        }
+        CHECK(stook::sampling::stats().interval == 0);
+        args.most = 1000001;
+        stook::sampling none(args, error);
+        CHECK(error == std::errc::invalid_argument && stook::sampling::stats().interval == 0);
+}
+
 } // namespace
 
 int main()
 {
+        samples_end_with_their_session();
         stays_are_nested();
         limits_are_told();
         owners_move();

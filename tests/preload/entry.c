@@ -269,7 +269,8 @@ static void test_calloc_clears_its_object_alone(void **state)
                 for (size_t i = 0; i < size; i++)
                         assert_int_equal(object[i], 0);
                 for (size_t i = 0; i < NEIGHBOURS; i++) {
-                        for (size_t k = 0; k < usable && near[i] != object; k++)
+                        usable = near[i] != object ? malloc_usable_size(near[i]) : 0;
+                        for (size_t k = 0; k < usable; k++)
                                 assert_int_equal(near[i][k], 0xff);
                         free(near[i]);
                 }

@@ -286,6 +286,39 @@ extern "C" {
     pub fn stook_heap_get_stats(heap: *mut stook_heap, stats: *mut stook_heap_stats) -> c_int;
 }
 
+/* <stook/sampling.h> */
+
+pub const STOOK_SAMPLING_LIFETIMES: u64 = 1;
+
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct stook_sampling_args {
+    pub args_size: usize,
+    pub interval: u64,
+    pub most: u64,
+    pub guard: u64,
+    pub flags: u64,
+}
+
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct stook_sampling_stats {
+    pub stats_size: usize,
+    pub interval: u64,
+    pub marks: u64,
+    pub kept: u64,
+    pub in_place: u64,
+    pub guarded: u64,
+    pub share: f64,
+}
+
+extern "C" {
+    pub fn stook_sampling_start(args: *const stook_sampling_args) -> c_int;
+    pub fn stook_sampling_stop() -> c_int;
+    pub fn stook_sampling_get_stats(stats: *mut stook_sampling_stats) -> c_int;
+    pub fn stook_describe(pointer: *const c_void, text: *mut c_char, bytes: usize) -> c_int;
+}
+
 /* <stook/rcu.h> */
 
 #[repr(C)]

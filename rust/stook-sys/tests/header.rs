@@ -55,6 +55,7 @@ fn c_type(rust: &str, name: &str) -> String {
         "c_uint" => "unsigned",
         "usize" => "size_t",
         "u64" => "uint64_t",
+        "f64" => "double",
         "bool" => "bool",
         _ if rust.starts_with("stook_") => return format!("struct {rust} {name}"),
         _ => panic!("unknown type {rust}"),

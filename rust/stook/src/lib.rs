@@ -21,6 +21,7 @@
 //! - [`Watch`]: what a cache calls when its objects run out. [`Backing`]: what prepares its
 //!   memory.
 //! - [`Group`]: how much memory is used, for what, and a limit on it.
+//! - [`Sampling`]: samples of allocations, for heap profiles and guarded objects.
 //! - [`Stook`]: the program's global allocator.
 //! - [`RangeMap`] and [`RcuRangeMap`]: ranges of 64-bit keys to values.
 //! - [`RcuCell`]: a value that is replaced while others read it. [`Rcu::epoch`] needs nothing else.
@@ -56,6 +57,7 @@ mod rcu;
 mod rcu_cell;
 #[cfg(feature = "maple")]
 mod rcu_map;
+mod sampling;
 mod sheaf;
 #[cfg(feature = "maple")]
 mod tree;
@@ -75,6 +77,7 @@ pub use rcu::Rcu;
 pub use rcu_cell::{RcuCell, RcuRef};
 #[cfg(feature = "maple")]
 pub use rcu_map::{Held, RcuRangeMap, RcuRanges, Reader};
+pub use sampling::{Samples, Sampling};
 pub use sheaf::{Promise, Sheaf};
 pub use stook_sys as sys;
 pub use watch::Watch;

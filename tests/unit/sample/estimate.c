@@ -162,7 +162,8 @@ static void try_way(const char *what, void (*way)(void), double each_bytes)
 
 static void start(uint64_t interval, uint64_t most)
 {
-        struct stook_sampling_args args = { sizeof args, interval, most, 0 };
+        struct stook_sampling_args args = { .args_size = sizeof args, .interval = interval,
+                                            .most = most };
 
         assert_int_equal(stook_sampling_start(&args), 0);
 }
