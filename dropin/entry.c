@@ -24,18 +24,38 @@
 #include "malloc/malloc.h"
 #include "malloc/malloc_hot.h"
 #include "os/os.h"
+#include "watch/watch.h"
 
 /* The hot paths in assembly have them in numbers. */
 _Static_assert(STOOK_CLASS_TABLE_MAX == 16384 && STOOK_CLASS_ALIGNED_MAX == 4096 &&
                STOOK_CLASS_MAX == 131072 && STOOK_CLASSES == 72 &&
                STOOK_CLASS_LINE_LARGE * sizeof(*stook_class_line) == 8200,
                "dropin/hot_*.S: TABLE_MAX, ALIGNED_MAX, CLASS_MAX, BY_CLASS, CLASSES");
+_Static_assert(STOOK_BY_MALLOC == 0 && STOOK_BY_NEW == 1 && STOOK_BY_NEW_ARRAY == 2 &&
+               STOOK_BY_NEW_ALIGNED == 3 && STOOK_BY_NEW_ARRAY_ALIGNED == 4,
+               "dropin/hot_*.S: MISS has them in numbers");
 _Static_assert(STOOK_MAP_SHIFT == 12 && STOOK_SLAB_BYTES_MAX - 1 == 0x7ffff &&
                STOOK_ENTRY_CACHE_SHIFT == 51 && sizeof(struct stook_shape) == 16 &&
                offsetof(struct stook_shape, starts) == 8 &&
                offsetof(struct stook_range, bytes) == 8 &&
                offsetof(struct stook_range, entries) == 16,
                "dropin/hot_*.S: FREE finds an object's offset, and the shape of its cache");
+
+#ifdef __x86_64__
+_Static_assert(STOOK_SEAL_BYTES == 8 && STOOK_SEAL_SAYS == 0x1fffff &&
+               STOOK_SEALED_LIVE == 1 && STOOK_SEALED_BY_SHIFT == 1 &&
+               STOOK_SEALED_BYTES_SHIFT == 4 &&
+               STOOK_SEAL_MIX == 0x9e3779b97f4a7c15 && STOOK_SEAL_ONES == 0x0101010101010101 &&
+               sizeof(struct stook_sealed) == 32 &&
+               offsetof(struct stook_sealed, at) == 8 &&
+               offsetof(struct stook_sealed, delay.first) == 12 &&
+               offsetof(struct stook_sealed, delay.mask) == 16 &&
+               offsetof(struct stook_delay_block, place) == 8 && STOOK_DELAY_BITS == 6 &&
+               sizeof(struct stook_cache) == 448 && offsetof(struct stook_cache, watch) == 65 &&
+               offsetof(struct stook_cache, sealed) == 75 &&
+               (STOOK_WATCH_HARDEN | STOOK_WATCH_SEAL) == 48 &&
+               sizeof(stook_groups_exist) == 4, "dropin/hot_sealed_x86_64.h");
+#endif
 
 static void *no_memory(void)
 {
@@ -53,69 +73,22 @@ static bool power_of_two(size_t n)
         return n && !(n & (n - 1));
 }
 
-/* Hardening: who made it, who frees it (stook_malloc_pairs). Where entry points can be told. */
-static inline void goes(void *object, enum stook_entry_point by)
+static uint64_t how_by(unsigned by)
 {
-        if (STOOK_UNLIKELY(stook_malloc_pairs) && STOOK_DROP_IN_TELLS)
-                stook_watch_duties.goes(object, by);
+        return (uint64_t)by << STOOK_HOW_BY_SHIFT;
 }
 
-void stook_drop_in_free_miss(void *object)
+void stook_drop_in_free_miss(void *object, unsigned by)
 {
-        goes(object, STOOK_BY_MALLOC);
-        if (!stook_malloc_free_object(object, 0))
+        if (!stook_malloc_free_object(object, how_by(by)))
                 stook_foreign_free(object);
 }
 
-void stook_drop_in_free_sized_miss(void *object, size_t size)
+void stook_drop_in_free_sized_miss(void *object, size_t size, unsigned by)
 {
-        goes(object, STOOK_BY_MALLOC);
-        if (!stook_malloc_free_sized(object, size))
+        if (!stook_malloc_free_sized(object, size, how_by(by)))
                 stook_foreign_free(object);
 }
-
-#if STOOK_DROP_IN_TELLS
-static inline void delete_by(void *object, enum stook_entry_point by)
-{
-        goes(object, by);
-        if (!stook_malloc_free_object(object, 0))
-                stook_foreign_free(object);
-}
-
-void stook_drop_in_delete_miss(void *object)
-{
-        delete_by(object, STOOK_BY_NEW);
-}
-
-void stook_drop_in_delete_array_miss(void *object)
-{
-        delete_by(object, STOOK_BY_NEW_ARRAY);
-}
-
-void stook_drop_in_delete_aligned_miss(void *object)
-{
-        delete_by(object, STOOK_BY_NEW_ALIGNED);
-}
-
-void stook_drop_in_delete_array_aligned_miss(void *object)
-{
-        delete_by(object, STOOK_BY_NEW_ARRAY_ALIGNED);
-}
-
-void stook_drop_in_delete_sized_miss(void *object, size_t size)
-{
-        goes(object, STOOK_BY_NEW);
-        if (!stook_malloc_free_sized(object, size))
-                stook_foreign_free(object);
-}
-
-void stook_drop_in_delete_array_sized_miss(void *object, size_t size)
-{
-        goes(object, STOOK_BY_NEW_ARRAY);
-        if (!stook_malloc_free_sized(object, size))
-                stook_foreign_free(object);
-}
-#endif
 
 void *stook_drop_in_calloc_miss(size_t n, size_t size)
 {
@@ -137,7 +110,6 @@ static STOOK_NOINLINE void *realloc_miss(void *object, size_t size)
                 free(object);
                 return NULL;
         }
-        goes(object, STOOK_BY_MALLOC);
         other = stook_malloc_resize(object, size, &error);
         if (STOOK_UNLIKELY(!other)) {
                 if (error == EFAULT)

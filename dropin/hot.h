@@ -20,37 +20,18 @@ void stook_hot_free_known(void *object, size_t unused, size_t index_by_8);
 
 /*
  * Where the common case does not hold. entry.c: a free of NULL, a large or foreign object, misuse,
- * or a slot that has no room.
+ * or a slot that has no room. @by: enum stook_entry_point; the assembly sets it where it misses.
  */
-void  stook_drop_in_free_miss(void *object);
-void  stook_drop_in_free_sized_miss(void *object, size_t size);
+void  stook_drop_in_free_miss(void *object, unsigned by);
+void  stook_drop_in_free_sized_miss(void *object, size_t size, unsigned by);
 void *stook_drop_in_calloc_miss(size_t n, size_t size);
 void *stook_aligned_alloc_miss(size_t align, size_t size);
 void *stook_memalign_miss(size_t align, size_t size);
 int   stook_posix_memalign_miss(void **out, size_t align, size_t size);
-/*
- * Does each delete, and each new, come to a miss of its own? Elsewhere every delete is free, and
- * pairs are not looked at.
- */
-#ifdef __x86_64__
-#define STOOK_DROP_IN_TELLS 1
-#else
-#define STOOK_DROP_IN_TELLS 0
-#endif
-void  stook_drop_in_delete_miss(void *object);
-void  stook_drop_in_delete_array_miss(void *object);
-void  stook_drop_in_delete_aligned_miss(void *object);
-void  stook_drop_in_delete_array_aligned_miss(void *object);
-void  stook_drop_in_delete_sized_miss(void *object, size_t size);
-void  stook_drop_in_delete_array_sized_miss(void *object, size_t size);
 /* new_delete.c: operator new and new[]. */
-void *stook_new_array_miss(size_t size);
-void *stook_new_array_nothrow_miss(size_t size, const void *nothrow);
-void *stook_new_array_aligned_miss(size_t size, size_t align);
-void *stook_new_array_aligned_nothrow_miss(size_t size, size_t align, const void *nothrow);
-void *stook_new_miss(size_t size);
-void *stook_new_nothrow_miss(size_t size, const void *nothrow);
-void *stook_new_aligned_miss(size_t size, size_t align);
-void *stook_new_aligned_nothrow_miss(size_t size, size_t align, const void *nothrow);
+void *stook_new_miss(size_t size, unsigned by);
+void *stook_new_nothrow_miss(size_t size, const void *nothrow, unsigned by);
+void *stook_new_aligned_miss(size_t size, size_t align, unsigned by);
+void *stook_new_aligned_nothrow_miss(size_t size, size_t align, const void *nothrow, unsigned by);
 
 #endif

@@ -142,6 +142,17 @@ stook_class_line:
 #endif
 .endm
 
+/* \name: where a call of entry point \by misses: hot_x86_64.h. */
+.macro MISS name, to, argument, by
+        .type \name, %function
+\name:
+        .cfi_startproc
+        mov \argument, #\by
+        b \to
+        .cfi_endproc
+        .size \name, . - \name
+.endm
+
 .macro ENTRY name
         .globl \name
         .type \name, %function
@@ -392,6 +403,25 @@ stook_class_line:
 #endif
 .endm
 
+        /* enum stook_entry_point; an aligned new and an aligned delete are kinds of their own. */
+        .text
+        MISS free_miss, stook_drop_in_free_miss, w1, 0
+        MISS free_sized_miss, stook_drop_in_free_sized_miss, w2, 0
+        MISS delete_miss, stook_drop_in_free_miss, w1, 1
+        MISS delete_array_miss, stook_drop_in_free_miss, w1, 2
+        MISS delete_sized_miss, stook_drop_in_free_sized_miss, w2, 1
+        MISS delete_array_sized_miss, stook_drop_in_free_sized_miss, w2, 2
+        MISS delete_aligned_miss, stook_drop_in_free_miss, w1, 3
+        MISS delete_array_aligned_miss, stook_drop_in_free_miss, w1, 4
+        MISS new_miss, stook_new_miss, w1, 1
+        MISS new_array_miss, stook_new_miss, w1, 2
+        MISS nothrow_miss, stook_new_nothrow_miss, w2, 1
+        MISS array_nothrow_miss, stook_new_nothrow_miss, w2, 2
+        MISS new_aligned_miss, stook_new_aligned_miss, w2, 3
+        MISS new_array_aligned_miss, stook_new_aligned_miss, w2, 4
+        MISS aligned_nothrow_miss, stook_new_aligned_nothrow_miss, w3, 3
+        MISS array_aligned_nothrow_miss, stook_new_aligned_nothrow_miss, w3, 4
+
         .text
         ENTRY malloc
         ALLOC stook_malloc_miss, malloc_checked, malloc_large
@@ -406,9 +436,9 @@ stook_class_line:
         ALLOC_CHECKED object_checked, stook_malloc_object
 
         ENTRY free
-        FREE stook_drop_in_free_miss, free_checked, .Lknown
+        FREE free_miss, free_checked, .Lknown
         END free
-        FREE_CHECKED free_checked, stook_drop_in_free_miss
+        FREE_CHECKED free_checked, free_miss
 
         .hidden stook_hot_free_known
         ENTRY stook_hot_free_known
@@ -468,62 +498,87 @@ stook_class_line:
         END posix_memalign
 
         ENTRY free_sized
-        FREE stook_drop_in_free_sized_miss, free_sized_checked, .Lsized
+        FREE free_sized_miss, free_sized_checked, .Lsized
         END free_sized
-        FREE_CHECKED free_sized_checked, stook_drop_in_free_sized_miss
+        FREE_CHECKED free_sized_checked, free_sized_miss
 
         ALIAS cfree, free
         ALIAS free_aligned_sized, free
 
         ENTRY _Znwm
-        ALLOC stook_new_miss, new_checked, new_large
+        ALLOC new_miss, new_checked, new_large
         END _Znwm
-        ALLOC_LARGE new_large, stook_new_miss, new_checked
-        ALLOC_CHECKED new_checked, stook_new_miss, large
+        ALLOC_LARGE new_large, new_miss, new_checked
+        ALLOC_CHECKED new_checked, new_miss, large
 
         ENTRY _Znam
-        ALLOC stook_new_miss, new_array_checked, new_array_large
+        ALLOC new_array_miss, new_array_checked, new_array_large
         END _Znam
-        ALLOC_LARGE new_array_large, stook_new_miss, new_array_checked
-        ALLOC_CHECKED new_array_checked, stook_new_miss, large
+        ALLOC_LARGE new_array_large, new_array_miss, new_array_checked
+        ALLOC_CHECKED new_array_checked, new_array_miss, large
 
         ENTRY _ZnwmRKSt9nothrow_t
-        ALLOC stook_new_nothrow_miss, nothrow_checked
+        ALLOC nothrow_miss, nothrow_checked
         END _ZnwmRKSt9nothrow_t
-        ALLOC_CHECKED nothrow_checked, stook_new_nothrow_miss
+        ALLOC_CHECKED nothrow_checked, nothrow_miss
 
         ENTRY _ZnamRKSt9nothrow_t
-        ALLOC stook_new_nothrow_miss, array_nothrow_checked
+        ALLOC array_nothrow_miss, array_nothrow_checked
         END _ZnamRKSt9nothrow_t
-        ALLOC_CHECKED array_nothrow_checked, stook_new_nothrow_miss
+        ALLOC_CHECKED array_nothrow_checked, array_nothrow_miss
 
         ENTRY _ZnwmSt11align_val_t
-        ALLOC_ALIGNED x1, x0, stook_new_aligned_miss
+        ALLOC_ALIGNED x1, x0, new_aligned_miss
         END _ZnwmSt11align_val_t
 
         ENTRY _ZnamSt11align_val_t
-        ALLOC_ALIGNED x1, x0, stook_new_aligned_miss
+        ALLOC_ALIGNED x1, x0, new_array_aligned_miss
         END _ZnamSt11align_val_t
 
         ENTRY _ZnwmSt11align_val_tRKSt9nothrow_t
-        ALLOC_ALIGNED x1, x0, stook_new_aligned_nothrow_miss
+        ALLOC_ALIGNED x1, x0, aligned_nothrow_miss
         END _ZnwmSt11align_val_tRKSt9nothrow_t
 
         ENTRY _ZnamSt11align_val_tRKSt9nothrow_t
-        ALLOC_ALIGNED x1, x0, stook_new_aligned_nothrow_miss
+        ALLOC_ALIGNED x1, x0, array_aligned_nothrow_miss
         END _ZnamSt11align_val_tRKSt9nothrow_t
 
-        ALIAS _ZdlPv, free
-        ALIAS _ZdaPv, free
-        ALIAS _ZdlPvm, free_sized
-        ALIAS _ZdaPvm, free_sized
-        ALIAS _ZdlPvSt11align_val_t, free
-        ALIAS _ZdaPvSt11align_val_t, free
-        ALIAS _ZdlPvmSt11align_val_t, free
-        ALIAS _ZdaPvmSt11align_val_t, free
-        ALIAS _ZdlPvRKSt9nothrow_t, free
-        ALIAS _ZdaPvRKSt9nothrow_t, free
-        ALIAS _ZdlPvSt11align_val_tRKSt9nothrow_t, free
-        ALIAS _ZdaPvSt11align_val_tRKSt9nothrow_t, free
+        /* As free, and free_sized. A miss knows which it is: hardening compares pairs. */
+        ENTRY _ZdlPv
+        FREE delete_miss, delete_checked, .Ldelete
+        END _ZdlPv
+        FREE_CHECKED delete_checked, delete_miss
+
+        ENTRY _ZdaPv
+        FREE delete_array_miss, delete_array_checked, .Ldelete_array
+        END _ZdaPv
+        FREE_CHECKED delete_array_checked, delete_array_miss
+
+        ENTRY _ZdlPvm
+        FREE delete_sized_miss, delete_sized_checked, .Ldelete_sized
+        END _ZdlPvm
+        FREE_CHECKED delete_sized_checked, delete_sized_miss
+
+        ENTRY _ZdaPvm
+        FREE delete_array_sized_miss, array_sized_checked, .Larray_sized
+        END _ZdaPvm
+        FREE_CHECKED array_sized_checked, delete_array_sized_miss
+
+        ENTRY _ZdlPvSt11align_val_t
+        FREE delete_aligned_miss, aligned_checked, .Laligned
+        END _ZdlPvSt11align_val_t
+        FREE_CHECKED aligned_checked, delete_aligned_miss
+
+        ENTRY _ZdaPvSt11align_val_t
+        FREE delete_array_aligned_miss, array_aligned_checked, .Larray_aligned
+        END _ZdaPvSt11align_val_t
+        FREE_CHECKED array_aligned_checked, delete_array_aligned_miss
+
+        ALIAS _ZdlPvRKSt9nothrow_t, _ZdlPv
+        ALIAS _ZdaPvRKSt9nothrow_t, _ZdaPv
+        ALIAS _ZdlPvmSt11align_val_t, _ZdlPvSt11align_val_t
+        ALIAS _ZdaPvmSt11align_val_t, _ZdaPvSt11align_val_t
+        ALIAS _ZdlPvSt11align_val_tRKSt9nothrow_t, _ZdlPvSt11align_val_t
+        ALIAS _ZdaPvSt11align_val_tRKSt9nothrow_t, _ZdaPvSt11align_val_t
 
         .section .note.GNU-stack, "", %progbits

@@ -28,11 +28,13 @@
  *  the start has the thread record for its area, and the record's no_index for its index.
  */
 #include "hot_x86_64.h"
+#include "hot_sealed_x86_64.h"
 
         .hidden stook_sections
         .hidden stook_class_of_large
         .hidden stook_range
         .hidden stook_shapes
+        .hidden stook_malloc_seal_bytes
         .hidden stook_malloc_miss
         .hidden stook_malloc_object
         .hidden stook_drop_in_calloc_miss
@@ -45,16 +47,6 @@
         .hidden stook_new_nothrow_miss
         .hidden stook_drop_in_free_miss
         .hidden stook_drop_in_free_sized_miss
-        .hidden stook_drop_in_delete_miss
-        .hidden stook_drop_in_delete_array_miss
-        .hidden stook_drop_in_delete_sized_miss
-        .hidden stook_drop_in_delete_aligned_miss
-        .hidden stook_drop_in_delete_array_aligned_miss
-        .hidden stook_drop_in_delete_array_sized_miss
-        .hidden stook_new_array_miss
-        .hidden stook_new_array_nothrow_miss
-        .hidden stook_new_array_aligned_miss
-        .hidden stook_new_array_aligned_nothrow_miss
 
 /*
  * malloc/malloc.h: uintptr_t[STOOK_CLASS_LINE_LARGE + STOOK_CLASSES]. It is here instead of in
@@ -102,13 +94,33 @@ area_at_first:
         .size area_at_first, . - area_at_first
 #endif
 
+        /* enum stook_entry_point; an aligned new and an aligned delete are kinds of their own. */
+        .section .text.unlikely, "ax"
+        MISS free_miss, stook_drop_in_free_miss, %esi, 0
+        MISS free_sized_miss, stook_drop_in_free_sized_miss, %edx, 0
+        MISS delete_miss, stook_drop_in_free_miss, %esi, 1
+        MISS delete_array_miss, stook_drop_in_free_miss, %esi, 2
+        MISS delete_sized_miss, stook_drop_in_free_sized_miss, %edx, 1
+        MISS delete_array_sized_miss, stook_drop_in_free_sized_miss, %edx, 2
+        MISS delete_aligned_miss, stook_drop_in_free_miss, %esi, 3
+        MISS delete_array_aligned_miss, stook_drop_in_free_miss, %esi, 4
+        MISS new_miss, stook_new_miss, %esi, 1
+        MISS new_array_miss, stook_new_miss, %esi, 2
+        MISS nothrow_miss, stook_new_nothrow_miss, %edx, 1
+        MISS array_nothrow_miss, stook_new_nothrow_miss, %edx, 2
+        MISS new_aligned_miss, stook_new_aligned_miss, %edx, 3
+        MISS new_array_aligned_miss, stook_new_aligned_miss, %edx, 4
+        MISS aligned_nothrow_miss, stook_new_aligned_nothrow_miss, %ecx, 3
+        MISS array_aligned_nothrow_miss, stook_new_aligned_nothrow_miss, %ecx, 4
+
         .text
         ENTRY malloc
         ALLOC stook_malloc_miss, malloc_checked, malloc_swap, malloc_large
         END malloc
         ALLOC_LARGE malloc_large, stook_malloc_miss, malloc_checked, malloc_swap
         ALLOC_CHECKED malloc_checked, stook_malloc_miss, malloc_swap
-        SWAP_POP malloc_swap, stook_malloc_miss
+        SWAP_POP malloc_swap, stook_malloc_miss, malloc_sealed
+        SEALED_POP malloc_sealed, stook_malloc_miss, 1
 
         .hidden stook_hot_object
         ENTRY stook_hot_object
@@ -117,10 +129,11 @@ area_at_first:
         ALLOC_CHECKED object_checked, stook_malloc_object, stook_malloc_object
 
         ENTRY free
-        FREE stook_drop_in_free_miss, free_checked, free_swap, .Lknown
+        FREE free_miss, free_checked, free_swap, .Lknown
         END free
-        FREE_CHECKED free_checked, stook_drop_in_free_miss, free_swap
-        SWAP_PUSH free_swap, stook_drop_in_free_miss
+        FREE_CHECKED free_checked, free_miss, free_swap
+        SWAP_PUSH free_swap, free_miss, free_sealed
+        SEALED_PUSH free_sealed, free_miss, 1, 0
 
         .hidden stook_hot_free_known
         ENTRY stook_hot_free_known
@@ -184,97 +197,94 @@ area_at_first:
 
         /* The common case is free's; a miss knows the size. */
         ENTRY free_sized
-        FREE stook_drop_in_free_sized_miss, free_sized_checked, free_sized_swap, .Lsized
+        FREE free_sized_miss, free_sized_checked, free_sized_swap, .Lsized
         END free_sized
-        FREE_CHECKED free_sized_checked, stook_drop_in_free_sized_miss, free_sized_swap
-        SWAP_PUSH free_sized_swap, stook_drop_in_free_sized_miss
+        FREE_CHECKED free_sized_checked, free_sized_miss, free_sized_swap
+        SWAP_PUSH free_sized_swap, free_sized_miss, free_sized_sealed
+        SEALED_PUSH free_sized_sealed, free_sized_miss, 1, 1
 
         ALIAS cfree, free
         ALIAS free_aligned_sized, free
 
         ENTRY _Znwm
-        ALLOC stook_new_miss, new_checked, new_swap, new_large
+        ALLOC new_miss, new_checked, new_swap, new_large
         END _Znwm
-        ALLOC_LARGE new_large, stook_new_miss, new_checked, new_swap
-        ALLOC_CHECKED new_checked, stook_new_miss, new_swap
-        SWAP_POP new_swap, stook_new_miss
+        ALLOC_LARGE new_large, new_miss, new_checked, new_swap
+        ALLOC_CHECKED new_checked, new_miss, new_swap
+        SWAP_POP new_swap, new_miss, new_sealed
+        SEALED_POP new_sealed, new_miss, 3
 
         ENTRY _Znam
-        ALLOC stook_new_array_miss, new_array_checked, stook_new_array_miss, new_array_large
+        ALLOC new_array_miss, new_array_checked, new_array_miss, new_array_large
         END _Znam
-        ALLOC_LARGE new_array_large, stook_new_array_miss, new_array_checked, stook_new_array_miss
-        ALLOC_CHECKED new_array_checked, stook_new_array_miss, stook_new_array_miss
+        ALLOC_LARGE new_array_large, new_array_miss, new_array_checked, new_array_miss
+        ALLOC_CHECKED new_array_checked, new_array_miss, new_array_miss
 
         ENTRY _ZnwmRKSt9nothrow_t
-        ALLOC stook_new_nothrow_miss, nothrow_checked, stook_new_nothrow_miss, \
-              stook_new_nothrow_miss
+        ALLOC nothrow_miss, nothrow_checked, nothrow_miss, nothrow_miss
         END _ZnwmRKSt9nothrow_t
-        ALLOC_CHECKED nothrow_checked, stook_new_nothrow_miss, stook_new_nothrow_miss
+        ALLOC_CHECKED nothrow_checked, nothrow_miss, nothrow_miss
 
         ENTRY _ZnamRKSt9nothrow_t
-        ALLOC stook_new_array_nothrow_miss, array_nothrow_checked, stook_new_array_nothrow_miss, \
-              stook_new_array_nothrow_miss
+        ALLOC array_nothrow_miss, array_nothrow_checked, array_nothrow_miss, array_nothrow_miss
         END _ZnamRKSt9nothrow_t
-        ALLOC_CHECKED array_nothrow_checked, stook_new_array_nothrow_miss, \
-                      stook_new_array_nothrow_miss
+        ALLOC_CHECKED array_nothrow_checked, array_nothrow_miss, array_nothrow_miss
 
         ENTRY _ZnwmSt11align_val_t
-        ALLOC_ALIGNED %rsi, %rdi, stook_new_aligned_miss
+        ALLOC_ALIGNED %rsi, %rdi, new_aligned_miss
         END _ZnwmSt11align_val_t
 
         ENTRY _ZnamSt11align_val_t
-        ALLOC_ALIGNED %rsi, %rdi, stook_new_array_aligned_miss
+        ALLOC_ALIGNED %rsi, %rdi, new_array_aligned_miss
         END _ZnamSt11align_val_t
 
         ENTRY _ZnwmSt11align_val_tRKSt9nothrow_t
-        ALLOC_ALIGNED %rsi, %rdi, stook_new_aligned_nothrow_miss
+        ALLOC_ALIGNED %rsi, %rdi, aligned_nothrow_miss
         END _ZnwmSt11align_val_tRKSt9nothrow_t
 
         ENTRY _ZnamSt11align_val_tRKSt9nothrow_t
-        ALLOC_ALIGNED %rsi, %rdi, stook_new_array_aligned_nothrow_miss
+        ALLOC_ALIGNED %rsi, %rdi, array_aligned_nothrow_miss
         END _ZnamSt11align_val_tRKSt9nothrow_t
 
         /* As free, and free_sized. A miss knows which it is: hardening compares pairs. */
         ENTRY _ZdlPv
-        FREE stook_drop_in_delete_miss, delete_checked, delete_swap, .Ldelete
+        FREE delete_miss, delete_checked, delete_swap, .Ldelete
         END _ZdlPv
-        FREE_CHECKED delete_checked, stook_drop_in_delete_miss, delete_swap
-        SWAP_PUSH delete_swap, stook_drop_in_delete_miss
+        FREE_CHECKED delete_checked, delete_miss, delete_swap
+        SWAP_PUSH delete_swap, delete_miss, delete_sealed
+        SEALED_PUSH delete_sealed, delete_miss, 3, 0
 
         ENTRY _ZdaPv
-        FREE stook_drop_in_delete_array_miss, delete_array_checked, delete_array_swap, \
-             .Ldelete_array
+        FREE delete_array_miss, delete_array_checked, delete_array_swap, .Ldelete_array
         END _ZdaPv
-        FREE_CHECKED delete_array_checked, stook_drop_in_delete_array_miss, delete_array_swap
-        SWAP_PUSH delete_array_swap, stook_drop_in_delete_array_miss
+        FREE_CHECKED delete_array_checked, delete_array_miss, delete_array_swap
+        SWAP_PUSH delete_array_swap, delete_array_miss, delete_array_sealed
+        SEALED_PUSH delete_array_sealed, delete_array_miss, 5, 0
 
         ENTRY _ZdlPvm
-        FREE stook_drop_in_delete_sized_miss, delete_sized_checked, delete_sized_swap, \
-             .Ldelete_sized
+        FREE delete_sized_miss, delete_sized_checked, delete_sized_swap, .Ldelete_sized
         END _ZdlPvm
-        FREE_CHECKED delete_sized_checked, stook_drop_in_delete_sized_miss, delete_sized_swap
-        SWAP_PUSH delete_sized_swap, stook_drop_in_delete_sized_miss
+        FREE_CHECKED delete_sized_checked, delete_sized_miss, delete_sized_swap
+        SWAP_PUSH delete_sized_swap, delete_sized_miss, delete_sized_sealed
+        SEALED_PUSH delete_sized_sealed, delete_sized_miss, 3, 1
 
         ENTRY _ZdaPvm
-        FREE stook_drop_in_delete_array_sized_miss, array_sized_checked, array_sized_swap, \
-             .Larray_sized
+        FREE delete_array_sized_miss, array_sized_checked, array_sized_swap, .Larray_sized
         END _ZdaPvm
-        FREE_CHECKED array_sized_checked, stook_drop_in_delete_array_sized_miss, array_sized_swap
-        SWAP_PUSH array_sized_swap, stook_drop_in_delete_array_sized_miss
+        FREE_CHECKED array_sized_checked, delete_array_sized_miss, array_sized_swap
+        SWAP_PUSH array_sized_swap, delete_array_sized_miss, array_sized_sealed
+        SEALED_PUSH array_sized_sealed, delete_array_sized_miss, 5, 1
 
         ENTRY _ZdlPvSt11align_val_t
-        FREE stook_drop_in_delete_aligned_miss, aligned_checked, \
-             stook_drop_in_delete_aligned_miss, .Lfree_aligned
+        FREE delete_aligned_miss, aligned_checked, delete_aligned_miss, .Lfree_aligned
         END _ZdlPvSt11align_val_t
-        FREE_CHECKED aligned_checked, stook_drop_in_delete_aligned_miss, \
-                     stook_drop_in_delete_aligned_miss
+        FREE_CHECKED aligned_checked, delete_aligned_miss, delete_aligned_miss
 
         ENTRY _ZdaPvSt11align_val_t
-        FREE stook_drop_in_delete_array_aligned_miss, array_aligned_checked, \
-             stook_drop_in_delete_array_aligned_miss, .Lfree_array_aligned
+        FREE delete_array_aligned_miss, array_aligned_checked, delete_array_aligned_miss, \
+             .Lfree_array_aligned
         END _ZdaPvSt11align_val_t
-        FREE_CHECKED array_aligned_checked, stook_drop_in_delete_array_aligned_miss, \
-                     stook_drop_in_delete_array_aligned_miss
+        FREE_CHECKED array_aligned_checked, delete_array_aligned_miss, delete_array_aligned_miss
 
         ALIAS _ZdlPvRKSt9nothrow_t, _ZdlPv
         ALIAS _ZdaPvRKSt9nothrow_t, _ZdaPv

@@ -87,6 +87,20 @@
 #endif
 .endm
 
+/*
+ * \name: where a call of entry point \by (enum stook_entry_point) misses: \to, with \by in its
+ * \argument, which is the first that the call has not.
+ */
+.macro MISS name, to, argument, by
+        .type \name, @function
+\name:
+        .cfi_startproc
+        movl $\by, \argument
+        jmp \to
+        .cfi_endproc
+        .size \name, . - \name
+.endm
+
 .macro ENTRY name
         .globl \name
         .type \name, @function
@@ -296,13 +310,16 @@
 /*
  * Main is empty, or marked, which is a miss. It and a spare with objects change places (the swap of
  * slot/slot.h), and the pop is tried once more. r8: the line in slot 0. The other registers that a
- * miss looks at, rdi and rsi, stay as they are.
+ * miss looks at, rdi and rsi, stay as they are. Where malloc's objects have seals, no class has a
+ * sheaf at its own line.
  */
-.macro SWAP_POP name, miss
+.macro SWAP_POP name, miss, sealed
         .type \name, @function
         .p2align 6
 \name:
         .cfi_startproc
+        cmpl $0, stook_malloc_seal_bytes(%rip)
+        jne \sealed
         movq %r8, %r9
         pushq %rbx
         .cfi_adjust_cfa_offset 8
@@ -380,11 +397,13 @@
  * Main is full. It and a spare that is not change places, and the push is tried once more. rdx: the
  * cache's index * 8; the line in slot 0 goes on in r9.
  */
-.macro SWAP_PUSH name, miss
+.macro SWAP_PUSH name, miss, sealed
         .type \name, @function
         .p2align 6
 \name:
         .cfi_startproc
+        cmpl $0, stook_malloc_seal_bytes(%rip)
+        jne \sealed
         leaq (,%rdx,8), %r9
         addq 16+stook_sections(%rip), %r9
         pushq %rbx

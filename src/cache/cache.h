@@ -67,6 +67,7 @@ struct stook_cache {
         uint32_t              references; /* registry mutex: merged users */
         uint16_t              account_word; /* const: words from an object to the group's */
         uint8_t               edge;     /* enum stook_edge; const while the cache lives */
+        uint8_t               sealed;   /* const: malloc's class, if the watch says SEAL */
         uint32_t              debug_modes; /* const: debug->flags, for readers outside */
         uint64_t              born;     /* order of creation */
         struct stook_list     all;      /* registry mutex: living caches by age, or idle indices */

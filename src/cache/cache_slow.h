@@ -38,16 +38,23 @@ enum {
         STOOK_HOW_THISNODE = STOOK_ALLOC_THISNODE,
         STOOK_HOW_NOWAIT   = STOOK_ALLOC_NOWAIT,
         STOOK_HOW_NOLOCK   = STOOK_ALLOC_NOLOCK,
-        STOOK_HOW_GUARDED  = 1 << 4,    /* a large object's span gets guards */
-        STOOK_HOW_ALIGNED  = 1 << 5,    /* to more than 16 bytes; said while there are samples */
         STOOK_HOW_READERS  = 1 << 7,    /* a free: by RCU, and readers have left */
+        STOOK_HOW_ALIGNED  = 1 << 7,    /* an allocation, to more than 16 bytes, with samples */
         STOOK_HOW_ASKED    = 1 << 8,    /* objects were asked back: not once more */
         STOOK_HOW_NODE     = 1 << 9,    /* the word says from which node */
         STOOK_HOW_GROUP    = 1 << 10,   /* the word says which group is charged; or this thread's */
         STOOK_HOW_CHARGED  = 1 << 11,   /* that group has been charged already */
         STOOK_HOW_ERRNO    = 1 << 12,   /* a failure sets errno to ENOMEM; else errno stays */
-        STOOK_HOW_LAST     = STOOK_HOW_ERRNO,
+        STOOK_HOW_GUARDED  = 1 << 13,   /* a large object's span gets guards */
+        STOOK_HOW_LAST     = STOOK_HOW_GUARDED,
 };
+/*
+ * Bits 4 to 6: the entry point (enum stook_entry_point) that makes the object, or frees it. Only
+ * malloc's calls say another than 0, and only src/watch looks.
+ */
+#define STOOK_HOW_BY_SHIFT 4
+#define STOOK_HOW_BY (7u << STOOK_HOW_BY_SHIFT)
+_Static_assert(!(STOOK_HOW_BY & (STOOK_HOW_NOLOCK | STOOK_HOW_READERS)), "between these two");
 /* What every call with flags takes. */
 #define STOOK_HOW_FLAGS (STOOK_HOW_ZERO | STOOK_HOW_THISNODE | STOOK_HOW_NOWAIT | STOOK_HOW_NOLOCK)
 /*
@@ -56,6 +63,7 @@ enum {
  */
 #define STOOK_HOW_SIZE_SHIFT  14
 #define STOOK_HOW_SIZE_BITS   18
+#define STOOK_HOW_SIZES       (((UINT64_C(1) << STOOK_HOW_SIZE_BITS) - 1) << STOOK_HOW_SIZE_SHIFT)
 #define STOOK_HOW_GROUP_SHIFT 32        /* bits 32 to 47: a group's id; 0: none */
 #define STOOK_HOW_NODE_SHIFT  48        /* bits 48 to 63: a node; -1: that of the CPU in use */
 
@@ -85,6 +93,11 @@ STOOK_INLINE int stook_how_node(uint64_t how)
         return (int16_t)(how >> STOOK_HOW_NODE_SHIFT);
 }
 
+STOOK_INLINE unsigned stook_how_by(uint64_t how)
+{
+        return (how & STOOK_HOW_BY) >> STOOK_HOW_BY_SHIFT;
+}
+
 /* @size: at most STOOK_OBJECT_MAX. */
 STOOK_INLINE uint64_t stook_how_with_size(uint64_t how, size_t size)
 {
@@ -103,7 +116,7 @@ STOOK_INLINE size_t stook_how_size(uint64_t how)
 
 STOOK_INLINE uint64_t stook_how_without_size(uint64_t how)
 {
-        return how & ~(((UINT64_C(1) << STOOK_HOW_SIZE_BITS) - 1) << STOOK_HOW_SIZE_SHIFT);
+        return how & ~STOOK_HOW_SIZES;
 }
 
 /* Of a public call: are there no other flags, and can the cache zero objects if they say so? */

@@ -41,7 +41,10 @@ STOOK_INLINE bool stook_watch_wants_line(uint32_t watch)
         return watch && !(watch & STOOK_WATCH_DEBUG);
 }
 
-/* What makes objects, and the calls of the other side. */
+/*
+ * What makes objects, and the calls of the other side: STOOK_HOW_BY. The drop-in's assembly has
+ * them in numbers. While stook_malloc_pairs, what does not fit is reported.
+ */
 enum stook_entry_point {
         STOOK_BY_MALLOC, STOOK_BY_NEW, STOOK_BY_NEW_ARRAY,
         STOOK_BY_NEW_ALIGNED, STOOK_BY_NEW_ARRAY_ALIGNED,
@@ -97,13 +100,6 @@ struct stook_watch_duties {
         void *(*resize)(struct stook_cache *cache, void *object, size_t size, size_t usable,
                         int *error);
 
-        /*
-         * While stook_malloc_pairs: @object was made by that entry point; it is freed by that one,
-         * and what does not fit is reported. Any pointer may be freed.
-         */
-        void (*made)(void *object, enum stook_entry_point by);
-        void (*goes)(void *object, enum stook_entry_point by);
-
         /* ---- of large objects, while stook_large_options says that they are watched ---- */
         /*
          * As stook_large_alloc, of any size and alignment; the library is up, and the call has
@@ -112,7 +108,7 @@ struct stook_watch_duties {
         void *(*large_alloc)(size_t align, size_t size, uint64_t how);
         bool (*large_free)(struct stook_span *span, uint64_t how);
         /* The same for a user that says that it asked for @size bytes. */
-        bool (*large_free_sized)(struct stook_span *span, size_t size);
+        bool (*large_free_sized)(struct stook_span *span, size_t size, uint64_t how);
         /* As stook_malloc_resize, @usable bytes of it. NULL: no memory, or it was at fault. */
         void *(*large_resize)(struct stook_span *span, size_t size, size_t usable);
         size_t (*large_usable)(const struct stook_span *span);

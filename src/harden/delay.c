@@ -20,20 +20,17 @@
 #define SHARE       16                  /* of the bytes, for one class: programs use few at once */
 
 struct stook_delay_block *stook_delay_blocks[STOOK_DELAY_BLOCKS] STOOK_MOSTLY_UNUSED;
-struct stook_delay_class stook_delay_classes[STOOK_DELAY_CLASSES] STOOK_MOSTLY_UNUSED;
 static uint32_t all;
 
-void stook_delay_start(size_t bytes, unsigned classes, const uint32_t *bytes_of)
+struct stook_delay_class stook_delay_add(size_t bytes, size_t object_bytes)
 {
-        for (unsigned c = 0; c < classes && c < STOOK_DELAY_CLASSES; c++) {
-                size_t wanted = bytes / SHARE / bytes_of[c], n = 1;
+        size_t wanted = bytes / SHARE / object_bytes, n = 1;
+        uint32_t first = all;
 
-                while (n * 2 <= wanted && n < PLACES_MOST)
-                        n *= 2;
-                stook_delay_classes[c].first = all;
-                stook_delay_classes[c].mask = (uint32_t)n - 1;
-                all += (uint32_t)n;
-        }
+        while (n * 2 <= wanted && n < PLACES_MOST)
+                n *= 2;
+        all += (uint32_t)n;
+        return (struct stook_delay_class){ .first = first, .mask = (uint32_t)n - 1 };
 }
 
 struct stook_delay_block *stook_delay_make(struct stook_delay_block **at)

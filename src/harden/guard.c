@@ -11,7 +11,7 @@
  * Invariants:
  *  I1 the cut is complete before a page loses its access. So a child of a fork that does not have
  *     this thread never finds such a page in a free span.
- *  I2 a page that does not get its access back is never given: its span stays taken for ever.
+ *  I2 pages that do not get their access back are never given: the spans stay taken for ever.
  *  I3 each span with guards is booked in the bound of mappings (pages/advice.h): at most 8192 at a
  *     time, and fewer while huge pages are parted.
  *  I4 a span that was an object is closed, too, and waits in a ring until others follow it. So what
@@ -54,12 +54,6 @@ static void close_page(uintptr_t page)
 {
         if (!stook_os_close((void *)page, stook_os_page_bytes()))
                 count_refused();
-}
-
-static void give_open(struct stook_span *span, uintptr_t page)
-{
-        if (stook_os_enable((void *)page, stook_os_page_bytes()))
-                stook_span_give(span);
 }
 
 /* ---- spans that were objects ---- */
@@ -120,17 +114,21 @@ static bool close_span(struct stook_span *span)
         return stook_os_close((void *)span->start, span->bytes);
 }
 
-static void give_with_guards(struct stook_span *span)
+/* A span that may be closed, and its guards: all get their access back by one call. False: I2. */
+static bool give_with_guards(struct stook_span *span)
 {
         size_t page = stook_os_page_bytes();
         struct stook_span *front, *behind;
 
+        if (!stook_os_open((void *)(span->start - page), span->bytes + 2 * page))
+                return false;
         front = stook_entry_span(stook_pagemap_get(span->start - STOOK_MAP_PAGE));
         behind = stook_entry_span(stook_pagemap_get(span->start + span->bytes));
-        give_open(front, span->start - page);
-        give_open(behind, span->start + span->bytes);
+        stook_span_give(front);
+        stook_span_give(behind);
         stook_span_give(span);
         stook_mappings_unbook(STOOK_MAPPINGS_GUARDED);
+        return true;
 }
 
 /* False: none waits. */
@@ -140,10 +138,8 @@ static bool let_one_go(void)
                 for (unsigned i = 0; i < rings[r].count; i++) {
                         struct stook_span *span = put_closed(&rings[r], NULL);
 
-                        if (span && stook_os_enable((void *)span->start, span->bytes)) {
-                                give_with_guards(span);
+                        if (span && give_with_guards(span))
                                 return true;
-                        }
                 }
         return false;
 }
@@ -217,10 +213,8 @@ void stook_span_give_guarded(struct stook_span *span)
                 return;
         }
         __atomic_fetch_sub(&stook_guarded_count, 1, __ATOMIC_RELAXED);
-        if (close_span(span)) {
+        if (close_span(span))
                 span = put_closed(&rings[span->use.guarded], span);
-                if (!span || !stook_os_enable((void *)span->start, span->bytes))
-                        return;                 /* I2 */
-        }
-        give_with_guards(span);
+        if (span)
+                give_with_guards(span);
 }

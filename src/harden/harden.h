@@ -43,8 +43,9 @@ enum stook_harden {
         STOOK_HARDEN_QUARANTINE = 512,
 };
 /* The terms that malloc's objects have seals for (harden/seal.h). */
-#define STOOK_HARDEN_SEALS (STOOK_HARDEN_CANARY | STOOK_HARDEN_PAIRS)
-
+#define STOOK_HARDEN_SEALS (STOOK_HARDEN_DOUBLE | STOOK_HARDEN_CANARY | STOOK_HARDEN_PAIRS | \
+                            STOOK_HARDEN_ZERO_SIZE | STOOK_HARDEN_CHECK_FREE | \
+                            STOOK_HARDEN_QUARANTINE)
 
 extern uint32_t stook_hardened STOOK_HIDDEN;    /* enum stook_harden, or'ed */
 

@@ -136,7 +136,7 @@ size_t stook_malloc_round_up(size_t size, size_t align);
 /* NULL is fine. False: foreign, nothing done. Misuse of our own memory is reported. */
 bool stook_malloc_free_object(void *object, uint64_t how);
 /* The same for a user that says that it asked for @size. */
-bool stook_malloc_free_sized(void *object, size_t size);
+bool stook_malloc_free_sized(void *object, size_t size, uint64_t how);
 
 /*
  * What @object is: the usable bytes if a live object of ours starts there (or a cached one: that

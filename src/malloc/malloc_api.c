@@ -104,7 +104,7 @@ STOOK_API void stook_free_nolock(void *object)
 /* Programs get the size wrong, and the pagemap knows. Only watched caches look at it. */
 static STOOK_NOINLINE void free_sized_miss(void *object, size_t size)
 {
-        if (!stook_malloc_free_sized(object, size))
+        if (!stook_malloc_free_sized(object, size, 0))
                 stook_cache_free_misuse(NULL, object);
 }
 

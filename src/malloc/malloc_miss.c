@@ -224,23 +224,20 @@ bool stook_malloc_free_object(void *object, uint64_t how)
         return true;
 }
 
-/* How to free @object, of which its user says that it asked for @size. */
-static uint64_t how_freed(const void *object, size_t size)
+bool stook_malloc_free_sized(void *object, size_t size, uint64_t how)
 {
         unsigned index = stook_entry_cache(stook_pagemap_get((uintptr_t)object));
+        struct stook_span *span;
 
-        if (!index || !stook_cache_at(index)->watch || size > STOOK_CLASS_MAX)
-                return 0;
-        return stook_how_with_size(0, size);
-}
-
-bool stook_malloc_free_sized(void *object, size_t size)
-{
-        struct stook_span *span = STOOK_UNLIKELY(stook_large_options.watched)
-                                          ? stook_span_large_at((uintptr_t)object) : NULL;
-
-        return (span && stook_watch_duties.large_free_sized(span, size)) ||
-               stook_malloc_free_object(object, how_freed(object, size));
+        if (STOOK_LIKELY(index != 0)) {
+                if (stook_cache_at(index)->watch && size <= STOOK_CLASS_MAX)
+                        how = stook_how_with_size(how, size);
+        } else if (STOOK_UNLIKELY(stook_large_options.watched)) {
+                span = stook_span_large_at((uintptr_t)object);
+                if (span && stook_watch_duties.large_free_sized(span, size, how))
+                        return true;
+        }
+        return stook_malloc_free_object(object, how);
 }
 
 size_t stook_malloc_usable(const void *object, bool *ours)

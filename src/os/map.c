@@ -130,10 +130,15 @@ void *stook_os_reserve(size_t bytes, size_t align)
         return at + head;
 }
 
+bool stook_os_open(void *addr, size_t bytes)
+{
+        return !STOOK_INJECT_FROM(commit_fail_from) &&
+               !CALL_mprotect(addr, bytes, PROT_READ | PROT_WRITE);
+}
+
 bool stook_os_enable(void *addr, size_t bytes)
 {
-        if (STOOK_INJECT_FROM(commit_fail_from) ||
-            CALL_mprotect(addr, bytes, PROT_READ | PROT_WRITE))
+        if (!stook_os_open(addr, bytes))
                 return false;
         CALL_madvise(addr, bytes, MADV_DODUMP);
         return true;

@@ -37,8 +37,10 @@ void *stook_os_zeroed(size_t bytes);
  * threads at once.
  */
 bool stook_os_enable(void *addr, size_t bytes);
-/* No access to a part of it any more, until it is enabled; its memory stays. False: refused. */
+/* No access to a part of it any more, until it is opened; its memory stays. False: refused. */
 bool stook_os_close(void *addr, size_t bytes);
+/* What was enabled once, and closed, in whole or in part: all of it has access again. */
+bool stook_os_open(void *addr, size_t bytes);
 /* Puts PROT_NONE back over it; the address range stays ours (no hole). False: kept as it was. */
 bool stook_os_decommit(void *addr, size_t bytes);
 /* Makes a part of a reservation readable: zeros, without memory. */

@@ -145,14 +145,16 @@ static bool is_debugged(const struct stook_cache *cache)
 }
 
 /* False: the object is isolated. No group is charged for it. */
-static bool show_allocated(struct stook_cache *cache, void *object, size_t bytes)
+static bool show_allocated(struct stook_cache *cache, void *object, size_t bytes, unsigned by)
 {
         bool good = true;
 
         if (stook_cache_is_hardened(cache))
-                good = stook_watch_harden_alloc(cache, object, bytes);
+                good = stook_watch_harden_alloc(cache, object, bytes, by);
         else if (is_debugged(cache))
                 good = stook_debug_alloc(stook_cache_debug(cache), object, bytes);
+        if (stook_malloc_pairs && (stook_cache_debug(cache)->flags & STOOK_CACHE_CHECK))
+                stook_debug_made(stook_cache_debug(cache), object, by);
         if (good)
                 return true;
         if (stook_cache_is_accounted(cache))
@@ -195,7 +197,7 @@ static void *alloc_counted(struct stook_cache *cache, uint64_t how)
                                  : stook_alloc_plain(cache, inner(how));
                 if (STOOK_UNLIKELY(!object))
                         return NULL;
-        } while (STOOK_UNLIKELY(!show_allocated(cache, object, bytes)));
+        } while (STOOK_UNLIKELY(!show_allocated(cache, object, bytes, stook_how_by(how))));
         zero(cache, object, bytes, how & STOOK_HOW_ZERO);
         observe_alloc(cache, object, bytes);
         return object;
@@ -261,7 +263,8 @@ static STOOK_COLD void *make_do(struct stook_cache *cache, void *object)
 
 void *stook_watch_lent(struct stook_cache *cache, void *object)
 {
-        if (STOOK_UNLIKELY(!show_allocated(cache, object, stook_watch_bytes(cache))))
+        if (STOOK_UNLIKELY(!show_allocated(cache, object, stook_watch_bytes(cache),
+                                           STOOK_BY_MALLOC)))
                 return make_do(cache, object);
         zero(cache, object, 0, false);
         observe_alloc(cache, object, stook_slow_bytes(cache));
@@ -325,9 +328,6 @@ static const struct stook_leaving leaving = {
 
 /* ---- frees ---- */
 
-/* The part of a free's word that has the size. */
-#define STOOK_HOW_SIZES (((UINT64_C(1) << STOOK_HOW_SIZE_BITS) - 1) << STOOK_HOW_SIZE_SHIFT)
-
 void stook_watch_quarantine(void *object, size_t bytes, uint64_t how)
 {
         stook_quarantine_put(object, bytes, how & STOOK_HOW_NOLOCK, &leaving);
@@ -343,6 +343,8 @@ static enum stook_debug_freed show_freed(struct stook_cache *cache, void *object
         if (stook_cache_is_hardened(cache))
                 return stook_watch_harden_free(cache, object, how) ? STOOK_DEBUG_GOES
                                                                    : STOOK_DEBUG_KEPT;
+        if (!(how & STOOK_HOW_READERS))
+                stook_watch_compare_debugged(cache, object, stook_how_by(how));
         return is_debugged(cache) ? stook_debug_free(stook_cache_debug(cache), object, as)
                                   : STOOK_DEBUG_GOES;
 }
@@ -364,48 +366,12 @@ static void free_counted(struct stook_cache *cache, void *object, uint64_t how)
         stook_watch_quarantine(object, cache->slabs.stride, how);
 }
 
-/* The usual free saves no register. */
-static STOOK_NOINLINE void free_watched(struct stook_cache *cache, void *object, uint64_t how)
+void stook_watch_free_seen(struct stook_cache *cache, void *object, uint64_t how)
 {
         free_counted(cache, object, how);
         /* What waited for readers is no caller's since then. */
         if (stook_cache_is_limited(cache) && !(how & STOOK_HOW_READERS))
                 stook_limit_give(cache, 1);
-}
-
-static bool has_right_size(uint64_t seal, uint64_t how)
-{
-        return STOOK_LIKELY(!stook_how_has_size(how)) || !stook_malloc_pairs ||
-               stook_how_size(how) == stook_seal_bytes(seal);
-}
-
-/* Of a sealed cache, and nothing else watches it. */
-STOOK_INLINE void free_sealed(struct stook_cache *cache, void *object, uint64_t how)
-{
-        size_t at = stook_seal_at(cache);
-        uint64_t seal = stook_seal_load(object, at);
-
-        if (STOOK_UNLIKELY((how & ~STOOK_HOW_SIZES) || !has_right_size(seal, how) ||
-                           !stook_seal_end(object, at, seal))) {
-                free_watched(cache, object, how);
-                return;
-        }
-        if (STOOK_UNLIKELY(stook_hardened & STOOK_HARDEN_ZERO_FREE))
-                memset(object, 0, at);
-        if (STOOK_LIKELY(!(stook_hardened & STOOK_HARDEN_CHECK_FREE)))
-                stook_seal_fill(object);
-        if (stook_watch_delays)
-                object = stook_delay_swap(stook_class_for(cache->object_size), object);
-        if (object && STOOK_UNLIKELY(!stook_slot_push(cache->front.offset, object)))
-                stook_free_plain(cache, object, 0);
-}
-
-void stook_watch_free(struct stook_cache *cache, void *object, uint64_t how)
-{
-        if (STOOK_LIKELY(cache->watch == (STOOK_WATCH_HARDEN | STOOK_WATCH_SEAL)))
-                free_sealed(cache, object, how);
-        else
-                free_watched(cache, object, how);
 }
 
 void stook_watch_free_bulk(struct stook_cache *cache, size_t n, void **objects, uint64_t how)
@@ -435,9 +401,10 @@ int stook_watch_free_rcu(struct stook_cache *cache, void *object, bool nolock)
         if (STOOK_UNLIKELY(error) && is_debugged(cache))
                 stook_debug_wait_undo(stook_cache_debug(cache), object);
         else if (STOOK_UNLIKELY(error) && stook_cache_is_sealed(cache))
-                stook_seal_write(object, stook_seal_at(cache), bytes, STOOK_BY_MALLOC);
+                stook_seal_write(stook_seal_key(object), object, stook_seal_at(cache), bytes,
+                                 STOOK_BY_MALLOC);
         else if (STOOK_UNLIKELY(error) && stook_cache_is_hardened(cache))
-                stook_watch_harden_alloc(cache, object, bytes);
+                stook_watch_harden_alloc(cache, object, bytes, STOOK_BY_MALLOC);
         return error;
 }
 
@@ -507,8 +474,6 @@ const struct stook_watch_duties stook_watch_duties = {
         .where = stook_watch_where,
         .make_seal = stook_seal_make,
         .malloc = stook_watch_malloc,
-        .made = stook_watch_made,
-        .goes = stook_watch_goes,
         .resize = stook_watch_resize,
         .large_alloc = stook_watch_large_alloc,
         .large_free = stook_watch_large_free,

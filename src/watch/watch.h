@@ -16,8 +16,7 @@
 
 /* What makes a cache a watched one. */
 #define STOOK_HARDEN_OBJECTS \
-        (STOOK_HARDEN_DOUBLE | STOOK_HARDEN_ZERO_FREE | STOOK_HARDEN_ZERO_ALLOC | \
-         STOOK_HARDEN_SEALS | STOOK_HARDEN_ZERO_SIZE | STOOK_HARDEN_QUARANTINE)
+        (STOOK_HARDEN_SEALS | STOOK_HARDEN_ZERO_FREE | STOOK_HARDEN_ZERO_ALLOC)
 
 /* Flags are 0 if the cache is not debugged. */
 extern struct stook_debug stook_cache_no_debug;
@@ -64,7 +63,8 @@ bool stook_watch_make(struct stook_cache *cache, uint64_t modes, uint32_t hidden
                       struct stook_slabs_args *args);
 void stook_watch_end(struct stook_cache *cache);
 void *stook_watch_alloc(struct stook_cache *cache, uint64_t how);
-void stook_watch_free(struct stook_cache *cache, void *object, uint64_t how);
+/* A free, but for the short way of sealed caches. */
+void stook_watch_free_seen(struct stook_cache *cache, void *object, uint64_t how);
 bool stook_watch_alloc_bulk(struct stook_cache *cache, size_t n, void **objects, uint64_t how);
 void stook_watch_free_bulk(struct stook_cache *cache, size_t n, void **objects, uint64_t how);
 int stook_watch_free_rcu(struct stook_cache *cache, void *object, bool nolock);
@@ -82,7 +82,7 @@ void stook_watch_quarantine(void *object, size_t bytes, uint64_t how);
 
 /* ---- watch_harden.c ---- */
 /* False: the object has a user already, which was reported. It must not be handed out. */
-bool stook_watch_harden_alloc(struct stook_cache *cache, void *object, size_t bytes);
+bool stook_watch_harden_alloc(struct stook_cache *cache, void *object, size_t bytes, unsigned by);
 /* False: a double free, which was reported. @how: cache_slow.h. */
 bool stook_watch_harden_free(struct stook_cache *cache, void *object, uint64_t how);
 /* Of a cache whose objects have seals: a user asked for @bytes, and now for others. */
@@ -94,28 +94,53 @@ bool stook_watch_harden_resize(struct stook_cache *cache, void *object, size_t b
 int stook_watch_validate_sealed(struct stook_cache *cache);
 /* A free by RCU that ends the user's time. False: as above. */
 bool stook_watch_harden_wait(struct stook_cache *cache, void *object);
+/*
+ * @object was made by entry point @was, and is freed by @is. What does not fit is reported. @debug:
+ * of its cache; NULL: it has no debug modes.
+ */
+void stook_watch_compare(const struct stook_debug *debug, void *object, unsigned was, unsigned is);
+/* The same of an object whose cache may have debug modes. Return: what made it. */
+unsigned stook_watch_compare_debugged(const struct stook_cache *cache, void *object, unsigned is);
 STOOK_COLD const char *stook_watch_where(struct stook_cache *cache, const void *object);
 
-/* ---- watch_malloc.c ---- */
 extern uint64_t stook_large_debug STOOK_HIDDEN; /* STOOK_DEBUG_*: of large objects; 0: none */
 
-/* Const after the start: freed objects of sealed classes wait (harden/delay.c). */
-extern bool stook_watch_delays STOOK_HIDDEN;
-/* What waits there is free: a trim. */
-void stook_watch_give_delayed(void);
+/* ---- watch_sealed.c: the short way of malloc's sealed classes ---- */
+/* Const after the start. dropin/hot_sealed_*.h has it in numbers. */
+extern struct stook_sealed {
+        uintptr_t line;                 /* of its sheaves, in slot 0 */
+        uint32_t at;                    /* bytes from an object to its seal; 0: no such class */
+        struct stook_delay_class delay;
+} STOOK_ALIGNED(32) stook_sealed_classes[STOOK_CLASSES] STOOK_HIDDEN;
+/* Not 0: all classes are such, their freed objects wait, and nothing is zeroed. */
+extern uint32_t stook_sealed_short STOOK_HIDDEN;
 
+/* At start: @cache of @class has seals, and nothing else watches it. Do its freed objects wait? */
+void stook_watch_sealed_start(struct stook_cache *cache, unsigned class, bool wait);
+/* At start, behind all of them. */
+void stook_watch_sealed_ready(void);
+/* What the drop-in has popped, and has found at fault: it is reported. Return: NULL. */
+STOOK_COLD void *stook_watch_refuse(void *object);
+/* What the drop-in has taken from its user: it waits, or is free. */
+void stook_watch_gone(void *object);
+/* What waits is free: a trim. */
+void stook_watch_give_delayed(void);
+/* Of stook_watch_duties, and of the edge. */
+void *stook_watch_malloc(size_t size, uint16_t group, uint64_t how);
+void stook_watch_free(struct stook_cache *cache, void *object, uint64_t how);
+
+/* ---- watch_malloc.c ---- */
 /* At start: what options ask for; makes the caches of watched classes. */
 void stook_watch_start(void);
 
+/* A malloc, but for the short way of sealed classes. */
+void *stook_watch_malloc_seen(size_t size, uint16_t group, uint64_t how);
 /* Of stook_watch_duties. */
-void stook_watch_made(void *object, enum stook_entry_point by);
-void stook_watch_goes(void *object, enum stook_entry_point by);
-void *stook_watch_malloc(size_t size, uint16_t group, uint64_t how);
 void *stook_watch_resize(struct stook_cache *cache, void *object, size_t size, size_t usable,
                          int *error);
 void *stook_watch_large_alloc(size_t align, size_t size, uint64_t how);
 bool stook_watch_large_free(struct stook_span *span, uint64_t how);
-bool stook_watch_large_free_sized(struct stook_span *span, size_t size);
+bool stook_watch_large_free_sized(struct stook_span *span, size_t size, uint64_t how);
 void *stook_watch_large_resize(struct stook_span *span, size_t size, size_t usable);
 size_t stook_watch_large_usable(const struct stook_span *span);
 

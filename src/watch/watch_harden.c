@@ -106,12 +106,13 @@ static STOOK_COLD bool is_at_fault(enum stook_fault fault, struct stook_cache *c
 /* @seal says that the object is free, or it is none. */
 static STOOK_COLD bool refuse(struct stook_cache *cache, void *object, uint64_t seal)
 {
-        size_t bytes = stook_seal_bytes(seal), at = stook_seal_at(cache);
+        uint64_t key = stook_seal_key(object);
 
         if (!stook_seal_is_good(object, seal))
                 return is_at_fault(STOOK_FAULT_OVERRUN, cache, object,
                                    "the seal behind the object was overwritten");
-        if ((seal & STOOK_SEALED_LIVE) && !stook_seal_canary_is_whole(object, at, bytes))
+        if ((seal & STOOK_SEALED_LIVE) &&
+            !stook_seal_canary_is_whole(key, object, stook_seal_at(cache), stook_seal_bytes(seal)))
                 return is_at_fault(STOOK_FAULT_OVERRUN, cache, object,
                                    "bytes behind the object were written, found when it was freed");
         return is_at_fault(STOOK_FAULT_DOUBLE_FREE, cache, object,
@@ -122,41 +123,55 @@ static STOOK_NOINLINE bool seal_end(struct stook_cache *cache, void *object)
 {
         uint64_t seal = stook_seal_load(object, stook_seal_at(cache));
 
-        return stook_seal_end(object, stook_seal_at(cache), seal) ||
+        return stook_seal_end(stook_seal_key(object), object, stook_seal_at(cache), seal) ||
                refuse(cache, object, stook_seal_load(object, stook_seal_at(cache)));
 }
 
-static bool is_untouched(const struct stook_cache *cache, const void *object)
+static bool is_untouched(const struct stook_cache *cache, void *object)
 {
+        size_t at = stook_seal_at(cache);
+
         return stook_is_hardened(STOOK_HARDEN_CHECK_FREE)
-                       ? stook_seal_reads_zero(object, stook_seal_at(cache))
-                       : stook_seal_is_filled(object);
+                       ? stook_seal_reads_zero(object, at)
+                       : stook_seal_is_filled(stook_seal_key(object), object,
+                                              stook_seal_bytes(stook_seal_load(object, at)));
 }
 
-static bool seal_begin(struct stook_cache *cache, void *object, size_t bytes)
+static bool seal_begin(struct stook_cache *cache, void *object, size_t bytes, unsigned by)
 {
+        size_t at = stook_seal_at(cache);
+        uint64_t key = stook_seal_key(object), seal = stook_seal_load(object, at);
+
+        if (STOOK_UNLIKELY(!stook_seal_is_free(key, seal)))
+                return is_at_fault(STOOK_FAULT_CORRUPT, cache, object,
+                                   "the seal of a free object was overwritten");
         if (STOOK_UNLIKELY(!is_untouched(cache, object)))
                 return is_at_fault(STOOK_FAULT_WRITE_AFTER_FREE, cache, object,
                                    "found when the object was to be allocated");
-        stook_seal_unfill(object);
-        return stook_seal_begin(object, stook_seal_at(cache), bytes) ||
-               is_at_fault(STOOK_FAULT_CORRUPT, cache, object,
-                           "the seal of a free object was overwritten");
+        stook_seal_unfill(object, stook_seal_bytes(seal));
+        stook_seal_write(key, object, at, bytes, by);
+        return true;
 }
 
 bool stook_watch_harden_resize(struct stook_cache *cache, void *object, size_t bytes)
 {
-        uint64_t seal = stook_seal_load(object, stook_seal_at(cache));
+        size_t at = stook_seal_at(cache), had, least;
+        uint64_t seal = stook_seal_load(object, at);
 
         if (!seal_end(cache, object))
                 return false;
-        stook_seal_write(object, stook_seal_at(cache), bytes, stook_seal_made_by(seal));
+        /* The canary, and what the user no longer has: the next free does not wipe so far. */
+        had = stook_seal_bytes(seal);
+        least = had < bytes ? had : bytes;
+        memset((char *)object + least, 0, (had + STOOK_SEAL_BYTES < at ? had + STOOK_SEAL_BYTES
+                                                                       : at) - least);
+        stook_seal_write(stook_seal_key(object), object, at, bytes, stook_seal_made_by(seal));
         return true;
 }
 
 /* ---- a check of all objects ---- */
 
-static const char *fault_of(const struct stook_cache *cache, const void *object, bool live,
+static const char *fault_of(const struct stook_cache *cache, void *object, bool live,
                             enum stook_fault *fault)
 {
         size_t at = stook_seal_at(cache);
@@ -166,9 +181,10 @@ static const char *fault_of(const struct stook_cache *cache, const void *object,
         if (!stook_seal_is_good(object, seal))
                 return "the seal behind it was overwritten, found by a check of all objects";
         if (live && (seal & STOOK_SEALED_LIVE))
-                return stook_seal_canary_is_whole(object, at, stook_seal_bytes(seal)) ? NULL
+                return stook_seal_canary_is_whole(stook_seal_key(object), object, at,
+                                                  stook_seal_bytes(seal)) ? NULL
                        : "bytes behind the object were written, found by a check of all objects";
-        if ((seal & STOOK_SEAL_SAYS) == STOOK_SEALED_WAITING)
+        if ((seal & STOOK_SEALED_WAITING) == STOOK_SEALED_WAITING)
                 return NULL;
         *fault = STOOK_FAULT_WRITE_AFTER_FREE;
         return is_untouched(cache, object) ? NULL : "found by a check of all objects";
@@ -207,10 +223,10 @@ int stook_watch_validate_sealed(struct stook_cache *cache)
 
 /* ---- all of them ---- */
 
-bool stook_watch_harden_alloc(struct stook_cache *cache, void *object, size_t bytes)
+bool stook_watch_harden_alloc(struct stook_cache *cache, void *object, size_t bytes, unsigned by)
 {
         if (STOOK_LIKELY(stook_cache_is_sealed(cache)))
-                return seal_begin(cache, object, bytes);
+                return seal_begin(cache, object, bytes, by);
         if (!stook_is_hardened(STOOK_HARDEN_DOUBLE) || stook_harden_user_begins(object))
                 return true;
         report(STOOK_FAULT_CORRUPT, cache, object, "a free object that has a user");
@@ -219,11 +235,14 @@ bool stook_watch_harden_alloc(struct stook_cache *cache, void *object, size_t by
 
 bool stook_watch_harden_wait(struct stook_cache *cache, void *object)
 {
+        uint64_t *seal;
+
         if (STOOK_LIKELY(stook_cache_is_sealed(cache))) {
                 if (!seal_end(cache, object))
                         return false;
-                *stook_seal_word_of(object, stook_seal_at(cache)) =
-                        stook_seal_of(object, STOOK_SEALED_WAITING);
+                seal = stook_seal_word_of(object, stook_seal_at(cache));
+                *seal = stook_seal_of(stook_seal_key(object),
+                                      (*seal & STOOK_SEAL_SAYS) | STOOK_SEALED_WAITING);
                 return true;
         }
         if (!stook_is_hardened(STOOK_HARDEN_DOUBLE) || stook_harden_user_ends(object))
@@ -232,14 +251,52 @@ bool stook_watch_harden_wait(struct stook_cache *cache, void *object)
         return false;
 }
 
-/* Of a free that names a size, or not. What does not fit is reported. */
-static bool has_right_size(struct stook_cache *cache, void *object, uint64_t how)
+void stook_watch_compare(const struct stook_debug *debug, void *object, unsigned was, unsigned is)
+{
+        static const char *const makes[] = {
+                "malloc", "new", "new[]", "aligned new", "aligned new[]",
+        };
+        static const char *const frees[] = {
+                "free or realloc", "delete", "delete[]", "aligned delete", "aligned delete[]",
+        };
+        char detail[64];
+
+        if (STOOK_LIKELY(was == is || !stook_malloc_pairs))
+                return;
+        stook_report_format(detail, sizeof(detail), "made by %s, freed by %s",
+                            makes[was % STOOK_ENTRY_POINTS], frees[is % STOOK_ENTRY_POINTS]);
+        if (debug) {
+                stook_debug_report_mismatch(debug, object, detail);
+                return;
+        }
+        stook_report_about(&(struct stook_report_about){
+                .fault = STOOK_FAULT_MISMATCH, .object = object, .detail = detail,
+        });
+}
+
+unsigned stook_watch_compare_debugged(const struct stook_cache *cache, void *object, unsigned is)
+{
+        const struct stook_debug *debug = stook_cache_debug(cache);
+        unsigned was = is;
+
+        if (!stook_malloc_pairs || !(debug->flags & STOOK_CACHE_CHECK))
+                return is;
+        stook_debug_goes(debug, object, is, &was);
+        stook_watch_compare(debug, object, was, is);
+        return was;
+}
+
+/* What a free says about a live object. False: it names another size, which is reported. */
+static bool fits(struct stook_cache *cache, void *object, uint64_t how)
 {
         uint64_t seal = stook_seal_load(object, stook_seal_at(cache));
         char detail[96];
 
-        if (!stook_how_has_size(how) || !stook_malloc_pairs || !(seal & STOOK_SEALED_LIVE) ||
-            !stook_seal_is_good(object, seal) || stook_how_size(how) == stook_seal_bytes(seal))
+        if (!stook_malloc_pairs || (how & STOOK_HOW_READERS) || !(seal & STOOK_SEALED_LIVE) ||
+            !stook_seal_is_good(object, seal))
+                return true;
+        stook_watch_compare(NULL, object, stook_seal_made_by(seal), stook_how_by(how));
+        if (!stook_how_has_size(how) || stook_how_size(how) == stook_seal_bytes(seal))
                 return true;
         stook_report_format(detail, sizeof(detail), "freed with %u bytes, allocated with %u",
                             (uint64_t)stook_how_size(how), (uint64_t)stook_seal_bytes(seal));
@@ -248,7 +305,9 @@ static bool has_right_size(struct stook_cache *cache, void *object, uint64_t how
 
 bool stook_watch_harden_free(struct stook_cache *cache, void *object, uint64_t how)
 {
-        if (stook_cache_is_sealed(cache) && !has_right_size(cache, object, how))
+        uint64_t key = stook_seal_key(object), *seal;
+
+        if (stook_cache_is_sealed(cache) && !fits(cache, object, how))
                 return false;
         /* What waited for readers has had no user since. */
         if (!(how & STOOK_HOW_READERS) && !stook_watch_harden_wait(cache, object))
@@ -256,9 +315,10 @@ bool stook_watch_harden_free(struct stook_cache *cache, void *object, uint64_t h
         if (stook_cache_hardened_by(cache, STOOK_HARDEN_ZERO_FREE) && stook_watch_bytes(cache))
                 memset(object, 0, stook_watch_bytes(cache));
         if (stook_cache_is_sealed(cache)) {
+                seal = stook_seal_word_of(object, stook_seal_at(cache));
                 if (!stook_is_hardened(STOOK_HARDEN_CHECK_FREE))
-                        stook_seal_fill(object);
-                *stook_seal_word_of(object, stook_seal_at(cache)) = stook_seal_of(object, 0);
+                        stook_seal_fill(key, object, stook_seal_bytes(*seal));
+                *seal = stook_seal_of_free(key, stook_seal_bytes(*seal));
         }
         return true;
 }

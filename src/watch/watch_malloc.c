@@ -39,16 +39,11 @@
 
 #define WATCH_OBSERVE ((uint32_t)(STOOK_WATCH_RECORD | STOOK_WATCH_PROFILE))
 
-/* What waits of each class for STOOK_HARDEN's `random` alone: a 16th of this. Arbitrary. */
-#define DELAY_BYTES ((size_t)8 << 10)
-
 #define EMPTY_ALIGN 64                  /* of malloc(0), which may be memalign(64, 0) */
 
 /* All const after the start. */
 uint64_t stook_large_debug;
-bool stook_watch_delays;
 static struct stook_cache *empty;       /* of malloc(0); NULL: that is an ordinary object */
-static bool wipes;                      /* sealed objects are zeroed when they are handed out */
 /* NULL: not watched. */
 static struct stook_cache *watched_class[STOOK_CLASSES] STOOK_MOSTLY_UNUSED;
 
@@ -83,23 +78,18 @@ static int close_run(void *memory, size_t bytes, void *data)
 static void open_run(void *memory, size_t bytes, void *data)
 {
         (void)data;
-        stook_os_enable(memory, bytes);
+        stook_os_open(memory, bytes);
 }
 
 /* Seals, and the cache of malloc(0). */
 static void start_hardened(void)
 {
-        bool quarantine = stook_is_hardened(STOOK_HARDEN_QUARANTINE);
-
-        wipes = stook_is_hardened(STOOK_HARDEN_ZERO_ALLOC);
         stook_malloc_pairs = stook_is_hardened(STOOK_HARDEN_PAIRS) ||
                              (stook_large_debug & STOOK_CACHE_CHECK);
 
-        if (stook_is_hardened(STOOK_HARDEN_SEALS | STOOK_HARDEN_QUARANTINE |
-                              STOOK_HARDEN_CHECK_FREE)) {
+        if (stook_is_hardened(STOOK_HARDEN_SEALS)) {
                 stook_seal_start();
                 stook_malloc_seal_bytes = STOOK_SEAL_BYTES;
-                stook_watch_delays = quarantine || stook_is_hardened(STOOK_HARDEN_RANDOM);
         }
         if (stook_is_hardened(STOOK_HARDEN_ZERO_SIZE))
                 empty = stook_cache_create_at(&(struct stook_class_args){
@@ -108,9 +98,17 @@ static void start_hardened(void)
                         .watch = STOOK_WATCH_HARDEN | STOOK_WATCH_EMPTY,
                         .memory = { .in = close_run, .out = open_run },
                 });
-        if (stook_watch_delays)
-                stook_delay_start(quarantine ? stook_harden_quarantine_bytes : DELAY_BYTES,
-                                  STOOK_CLASSES, stook_class_bytes);
+}
+
+/* Where nothing but seals watches it, there is a short way. */
+static struct stook_cache *start_class(unsigned class)
+{
+        struct stook_cache *cache = stook_class_create(class, STOOK_CLASS_WATCHED);
+
+        if (cache && cache->watch == (STOOK_WATCH_HARDEN | STOOK_WATCH_SEAL))
+                stook_watch_sealed_start(cache, class, stook_is_hardened(STOOK_HARDEN_QUARANTINE |
+                                                                         STOOK_HARDEN_RANDOM));
+        return cache;
 }
 
 void stook_watch_start(void)
@@ -121,7 +119,8 @@ void stook_watch_start(void)
         start_large();
         start_hardened();
         for (unsigned class = 0; stook_malloc_is_watched && class < STOOK_CLASSES; class++)
-                watched_class[class] = stook_class_create(class, STOOK_CLASS_WATCHED);
+                watched_class[class] = start_class(class);
+        stook_watch_sealed_ready();
 }
 
 /* ---- classes ---- */
@@ -134,60 +133,14 @@ static void *of_group(size_t size, uint16_t group, uint64_t how)
         return stook_malloc_charged(size, group, how);
 }
 
-static void leave_delay(void *object)
-{
-        unsigned index = stook_entry_cache(stook_pagemap_get((uintptr_t)object));
-
-        stook_free_plain(stook_cache_at(index), object, 0);
-}
-
-void stook_watch_give_delayed(void)
-{
-        if (stook_watch_delays)
-                stook_delay_flush(leave_delay);
-}
-
-/* It is reported, and no object any more. */
-static STOOK_COLD void *refused(struct stook_cache *cache, void *object, size_t asked)
-{
-        stook_watch_harden_alloc(cache, object, asked);
-        return NULL;
-}
-
-/* An object of a sealed class, where nothing else watches. NULL: the usual way has to be gone. */
-STOOK_INLINE void *sealed(size_t size, uint64_t how)
-{
-        struct stook_cache *cache = watched_class[stook_class_for(size + STOOK_SEAL_BYTES)];
-        size_t asked = stook_how_has_size(how) ? stook_how_size(how) : size;
-        bool looks = stook_is_hardened(STOOK_HARDEN_CHECK_FREE);
-        void *object;
-
-        if (STOOK_UNLIKELY(!cache || cache->watch != (STOOK_WATCH_HARDEN | STOOK_WATCH_SEAL)))
-                return NULL;
-        object = stook_slot_pop(cache->front.offset);
-        if (STOOK_UNLIKELY(!object))
-                return NULL;
-        if (STOOK_UNLIKELY(looks ? !stook_seal_reads_zero(object, stook_seal_at(cache))
-                                 : !stook_seal_is_filled(object)))
-                return refused(cache, object, asked);
-        stook_seal_unfill(object);
-        if (STOOK_UNLIKELY(!stook_seal_begin(object, stook_seal_at(cache), asked)))
-                return refused(cache, object, asked);
-        if (STOOK_UNLIKELY((how & STOOK_HOW_ZERO) || wipes) && !looks)
-                memset(object, 0, asked);
-        return object;
-}
-
 static void *empty_object(uint64_t how)
 {
         return stook_alloc_slow(empty, stook_how_with_size(how, 0) & ~(uint64_t)STOOK_HOW_ZERO);
 }
 
-/* Not inlined: the usual way saves no register. */
-static STOOK_NOINLINE void *watched(size_t size, uint16_t group, uint64_t how)
+void *stook_watch_malloc_seen(size_t size, uint16_t group, uint64_t how)
 {
         struct stook_cache *cache;
-
 
         if (STOOK_UNLIKELY(!stook_slow_start(how)))
                 return stook_slow_answer(how, NULL, 0);
@@ -206,26 +159,15 @@ static STOOK_NOINLINE void *watched(size_t size, uint16_t group, uint64_t how)
                                          stook_how_without_size(how));
 }
 
-void *stook_watch_malloc(size_t size, uint16_t group, uint64_t how)
-{
-        void *object;
-
-        if (STOOK_UNLIKELY(!stook_malloc_seal_bytes || group || (how & STOOK_HOW_NOLOCK) ||
-                           size - 1 >= STOOK_CLASS_MAX - STOOK_SEAL_BYTES))
-                return watched(size, group, how);
-        object = sealed(size, how);
-        return STOOK_LIKELY(object != NULL) ? object : watched(size, group, how);
-}
-
 /* Another object with the first @bytes of this one. */
-static void *copy(void *object, size_t size, size_t bytes)
+static void *copy(void *object, size_t size, size_t bytes, uint64_t how)
 {
         void *other = stook_heap_duties.beside(object, size, false);
 
         if (STOOK_UNLIKELY(!other))
                 return NULL;
         memcpy(other, object, size < bytes ? size : bytes);
-        stook_malloc_free_object(object, 0);
+        stook_malloc_free_object(object, how);
         return other;
 }
 
@@ -238,9 +180,16 @@ void *stook_watch_resize(struct stook_cache *cache, void *object, size_t size, s
 {
         size_t bytes = stook_watch_bytes(cache);
         void *other = NULL;
+        unsigned by = STOOK_BY_MALLOC;
 
+        if (stook_cache_is_sealed(cache)) {
+                by = stook_seal_made_by(stook_seal_load(object, stook_seal_at(cache)));
+                stook_watch_compare(NULL, object, by, STOOK_BY_MALLOC);
+        } else {
+                by = stook_watch_compare_debugged(cache, object, STOOK_BY_MALLOC);
+        }
         if (size > bytes || (size <= bytes / 2 && bytes > 16)) {
-                other = copy(object, size, usable);
+                other = copy(object, size, usable, by << STOOK_HOW_BY_SHIFT);
                 if (other || size > bytes)
                         return other;
         }
@@ -325,14 +274,14 @@ static void write_canary(struct stook_span *span, size_t size)
             stook_large_debug)
                 return;
         span->use.slack = (uint16_t)(span->bytes - size);
-        memset(at, (int)(stook_seal_canary(at) >> 56), span->use.slack < CANARY_MOST
-                                                               ? span->use.slack : CANARY_MOST);
+        memset(at, (uint8_t)stook_seal_canary(stook_seal_key(at)),
+               span->use.slack < CANARY_MOST ? span->use.slack : CANARY_MOST);
 }
 
 static bool canary_is_whole(const struct stook_span *span)
 {
         const uint8_t *at = (uint8_t *)span->start + span->bytes - span->use.slack;
-        uint8_t expected = (uint8_t)(stook_seal_canary(at) >> 56);
+        uint8_t expected = (uint8_t)stook_seal_canary(stook_seal_key(at));
 
         for (uint32_t i = 0; i < span->use.slack && i < CANARY_MOST; i++)
                 if (STOOK_UNLIKELY(at[i] != expected))
@@ -489,74 +438,6 @@ uint32_t stook_large_stack(const struct stook_span *span)
         return about.allocated ? about.allocated->stack : 0;
 }
 
-/* ---- which entry point an object is of ---- */
-
-void stook_watch_made(void *object, enum stook_entry_point by)
-{
-        unsigned index = stook_entry_cache(stook_pagemap_get((uintptr_t)object));
-        struct stook_cache *cache = stook_cache_at(index);
-        struct stook_span *span = index ? NULL : stook_span_large_at((uintptr_t)object);
-        uint64_t seal;
-
-        if (span) {
-                span->use.made_by = (uint8_t)by;
-        } else if (index && stook_cache_is_sealed(cache)) {
-                seal = stook_seal_load(object, stook_seal_at(cache));
-                stook_seal_write(object, stook_seal_at(cache), stook_seal_bytes(seal),
-                                 by);
-        } else if (index && (stook_cache_debug(cache)->flags & STOOK_CACHE_CHECK)) {
-                stook_debug_made(stook_cache_debug(cache), object, by);
-        }
-}
-
-/* @debug: of the object's cache; NULL: it has no debug modes. */
-static STOOK_COLD void report_mismatch(const struct stook_debug *debug, void *object, unsigned was,
-                                       unsigned is)
-{
-        static const char *const makes[] = {
-                "malloc", "new", "new[]", "aligned new", "aligned new[]",
-        };
-        static const char *const frees[] = {
-                "free or realloc", "delete", "delete[]", "aligned delete", "aligned delete[]",
-        };
-        char detail[64];
-
-        stook_report_format(detail, sizeof(detail), "made by %s, freed by %s",
-                            makes[was % STOOK_ENTRY_POINTS], frees[is % STOOK_ENTRY_POINTS]);
-        if (debug) {
-                stook_debug_report_mismatch(debug, object, detail);
-                return;
-        }
-        stook_report_about(&(struct stook_report_about){
-                .fault = STOOK_FAULT_MISMATCH, .object = object, .detail = detail,
-        });
-}
-
-void stook_watch_goes(void *object, enum stook_entry_point by)
-{
-        uint64_t entry = stook_pagemap_get((uintptr_t)object), seal;
-        unsigned index = stook_entry_cache(entry), was = by;
-        struct stook_cache *cache = stook_cache_at(index);
-        struct stook_span *span = index || !entry ? NULL : stook_span_large_at((uintptr_t)object);
-        bool starts = index && stook_object_starts(index, stook_entry_offset(entry,
-                                                                             (uintptr_t)object));
-        const struct stook_debug *debug = starts ? stook_cache_debug(cache) : NULL;
-
-        if (debug && !(debug->flags & STOOK_CACHE_CHECK))
-                debug = NULL;
-        if (span) {
-                was = span->use.made_by;
-        } else if (debug) {
-                stook_debug_goes(debug, object, by, &was);
-        } else if (starts && stook_cache_is_sealed(cache)) {
-                seal = stook_seal_load(object, stook_seal_at(cache));
-                if ((seal & STOOK_SEALED_LIVE) && stook_seal_is_good(object, seal))
-                        was = stook_seal_made_by(seal);
-        }
-        if (STOOK_UNLIKELY(was != by))
-                report_mismatch(debug, object, was, by);
-}
-
 void stook_watch_large_describe(const struct stook_span *span, struct stook_report_about *about)
 {
         struct stook_debug debug;
@@ -605,6 +486,7 @@ void *stook_watch_large_alloc(size_t align, size_t size, uint64_t how)
         if (stook_large_debug)
                 debug_alloc(span, size, how);
         write_canary(span, stook_how_has_size(how) ? stook_how_size(how) : size);
+        span->use.made_by = (uint8_t)stook_how_by(how);
         stook_large_begin(span, size);
         observe_alloc(object_of(span), size);
         return object_of(span);
@@ -612,6 +494,7 @@ void *stook_watch_large_alloc(size_t align, size_t size, uint64_t how)
 
 bool stook_watch_large_free(struct stook_span *span, uint64_t how)
 {
+        stook_watch_compare(NULL, object_of(span), span->use.made_by, stook_how_by(how));
         if (stook_large_debug) {
                 debug_free(span, how, (struct stook_debug_free){ 0 });
                 return true;
@@ -623,11 +506,12 @@ bool stook_watch_large_free(struct stook_span *span, uint64_t how)
         return true;
 }
 
-bool stook_watch_large_free_sized(struct stook_span *span, size_t size)
+bool stook_watch_large_free_sized(struct stook_span *span, size_t size, uint64_t how)
 {
         char detail[96];
 
         if (stook_large_debug) {
+                stook_watch_compare(NULL, object_of(span), span->use.made_by, stook_how_by(how));
                 debug_free(span, 0, (struct stook_debug_free){ .has_size = true, .bytes = size });
                 return true;
         }
@@ -671,10 +555,12 @@ static bool is_replaced(void)
 /* Shrinking never fails but for an object at fault. */
 void *stook_watch_large_resize(struct stook_span *span, size_t size, size_t usable)
 {
+        uint64_t how = (uint64_t)span->use.made_by << STOOK_HOW_BY_SHIFT;
         void *other;
 
+        stook_watch_compare(NULL, object_of(span), span->use.made_by, STOOK_BY_MALLOC);
         if (size <= STOOK_CLASS_MAX && size <= usable / 2) {
-                other = copy(object_of(span), size, usable);
+                other = copy(object_of(span), size, usable, how);
                 return other ? other : stays(span, size);
         }
         if (!is_replaced()) {
@@ -688,6 +574,6 @@ void *stook_watch_large_resize(struct stook_span *span, size_t size, size_t usab
         if (!other)
                 return size <= usable ? stays(span, size) : NULL;
         memcpy(other, object_of(span), size < usable ? size : usable);
-        stook_large_free(object_of(span), 0);
+        stook_large_free(object_of(span), how);
         return other;
 }

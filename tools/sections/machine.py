@@ -93,8 +93,9 @@ __attribute__((weak)) uint64_t stook_direct[2];
 struct { uint64_t magic, starts; } stook_shapes[2] = { { 0, 1 }, { 0x0400000000000001, 1 << 19 } };
 __attribute__((weak)) uintptr_t stook_class_line[1025 + 60]; /* or with the sections */
 const uint8_t stook_class_of_large[2049] = { [313] = 1 };
+uint32_t stook_malloc_seal_bytes;
 void *stook_malloc_miss(size_t size) { (void)size; return NULL; }
-long stook_drop_in_free_miss(void *object) { (void)object; return MISSED; }
+long stook_drop_in_free_miss(void *object, unsigned by) { (void)object, (void)by; return MISSED; }
 void *malloc(size_t size);
 long hot_free(void *object) __asm__("free");    /* what it leaves in the register is not MISSED */
 void *emu_malloc(void) { return malloc(64); }
