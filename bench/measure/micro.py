@@ -86,6 +86,15 @@ def sampling(setting):
         return measure(setting, jobs, SAMPLED)
 
 
+def hardened_pair(setting):
+    """The same by STOOK_HARDEN, beside hardened_malloc."""
+    ours, others = preloaded(setting, [OURS])[0], preloaded(setting, ["hardened"])
+    hardened = [Contender(f"{ours.name} {how}", ours.library, {**ours.extra, "STOOK_HARDEN": how})
+                for how in ("1", "all")]
+    return measure(setting, [Job(c, [setting.program("malloc_pair")])
+                             for c in [ours, *hardened, *others]], FEW)
+
+
 def malloc_calls(setting):
     """realloc, calloc, aligned allocation, strdup, new and delete, containers, preloaded: each by
     itself."""
@@ -129,5 +138,5 @@ SHOWN = {
     "object_pair": ["pair", *BATCHES, "batch/1000 cached_KiB", "batch/1000 resident_KiB"],
     "heap_pair": ["pair", "mix", "batch"],
 }
-ALL = {e.__name__: e for e in (object_pair, malloc_pair, sampling, malloc_calls, heap_pair,
-                               heap_ends, mixtures, bulk)}
+ALL = {e.__name__: e for e in (object_pair, malloc_pair, sampling, hardened_pair, malloc_calls,
+                                heap_pair, heap_ends, mixtures, bulk)}

@@ -23,8 +23,8 @@ ALL = {name: experiment for module in MODULES for name, experiment in module.ALL
 # name.
 SHOWN = {name: shown for module in MODULES for name, shown in getattr(module, "SHOWN", {}).items()}
 SUITES = {
-    "micro": ["object_pair", "malloc_pair", "sampling", "malloc_calls", "heap_pair", "heap_ends",
-              "mixtures", "bulk", "pattern_rows", "rcu", "rcu_waits",
+    "micro": ["object_pair", "malloc_pair", "sampling", "hardened_pair", "malloc_calls",
+              "heap_pair", "heap_ends", "mixtures", "bulk", "pattern_rows", "rcu", "rcu_waits",
               "prodcons", "realloc", "calloc"],
     "scale": ["oversubscribed", "many_caches", "slots", "nodes", "heap_size", "barn", "remote",
               "one_side", "malloc1", "malloc2"],
