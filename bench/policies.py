@@ -157,7 +157,7 @@ def page(settings, about, rounds, wait):
                                   "without an option") for name, env in SETTINGS.items()]
     lines = HEAD.format(command=command_of(rounds, wait), settings="\n".join(["", *named]),
                         wait=wait).splitlines()
-    kernel = about["kernel"].split("-")[0]              # behind it, a host's own suffix
+    kernel = about["linux"].split("-")[0]              # behind it, a host's own suffix
     lines += [f"{about['processor']}, {about['cpus']} CPUs, Linux {kernel}, {about['libc']}.",
               f"Medians of {rounds} rounds in turn.", ""]
     lines += table(settings)

@@ -43,7 +43,7 @@ from machine import machine, title                                 # noqa: E402
 from setting import Setting                                        # noqa: E402
 from text import end_quietly, print_measurements, print_table, say  # noqa: E402
 
-FORMAT = 2
+FORMAT = 3
 PAIRS = 10
 # An installed command lies in no source folder: there is no build folder beside it.
 INSTALLED = not (HERE.parent / "meson.build").exists()
@@ -350,7 +350,7 @@ def as_written(asked, about, left_out, peers, results):
     """The results with what a reader of the file needs beside them."""
     about["load_after"] = os.getloadavg()[0]
     return {"format": FORMAT, "machine": about, "pairs": asked.pairs, "quick": asked.quick,
-            "short": asked.short, "command": command_of(asked), "left_out": left_out,
+            "short": asked.short, "command_line": command_of(asked), "left_out": left_out,
             "peers": peers, "results": results}
 
 

@@ -33,8 +33,8 @@ def mode_of(library):
             return {}
     except (OSError, AttributeError):
         return {}
-    return {"backend": mode.backend.decode(), "index": mode.index.decode(), "nodes": mode.nodes,
-            "slots": mode.slots}
+    return {"backend": mode.backend.decode(), "cpu_index": mode.index.decode(),
+            "node_count": mode.nodes, "slot_count": mode.slots}
 
 
 def compiler_of(build):
@@ -74,7 +74,7 @@ def machine(build=None):
         "architecture": platform.machine(),
         "cpus": len(os.sched_getaffinity(0)),
         "memory_MiB": os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") >> 20,
-        "kernel": platform.release(),
+        "linux": platform.release(),
         "libc": " ".join(platform.libc_ver()),
         "huge_pages": thp.read_text().strip() if thp.exists() else "none",
         "commit": commit(),
@@ -88,7 +88,7 @@ def machine(build=None):
 
 def title(about):
     """One line."""
-    words = [f"{about['processor']}, {about['cpus']} CPUs, Linux {about['kernel']}, "
+    words = [f"{about['processor']}, {about['cpus']} CPUs, Linux {about['linux']}, "
              f"{about['libc']}"]
     words += [about["compiler"]] if about.get("compiler") else []
     words += [f"backend {about['backend']}"] if about.get("backend") else []

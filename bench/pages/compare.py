@@ -84,7 +84,7 @@ def print_comparison(old, new, say, print_table, everything=False):
     """Returns how many measurements changed beyond noise."""
     for name, run in (("before", old), ("now", new)):
         m = run["machine"]
-        say(f"{name}: commit {m['commit']}, {m['processor']}, Linux {m['kernel']}, {m['date']}, "
+        say(f"{name}: commit {m['commit']}, {m['processor']}, Linux {m['linux']}, {m['date']}, "
             f"{run['pairs']} rounds")
     if old["machine"]["processor"] != new["machine"]["processor"]:
         say("different processors: only ratios to a rival of the same session are compared")

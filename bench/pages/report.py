@@ -84,7 +84,7 @@ def about(results):
     how = ", ".join(m[key] for key in ("compiler", "backend") if m.get(key))
     short = ", a short run: it shows that everything works" if results["quick"] else \
         ", with short programs" if results.get("short") else ""
-    yield (f"{m['date'][:10]}, {m['processor']}, {m['cpus']} CPUs, Linux {m['kernel']}, "
+    yield (f"{m['date'][:10]}, {m['processor']}, {m['cpus']} CPUs, Linux {m['linux']}, "
            f"{m['libc']}, {how + ', ' if how else ''}commit {m['commit']}; {results['pairs']} "
            f"interleaved runs at most{short}.")
     if max(m["load"], m.get("load_after", 0)) > 0.5:
@@ -146,8 +146,8 @@ def markdown(results):
     page.lines += HEAD.splitlines() + [""]
     for text in about(results):
         page.say(text)
-    page.lines += ["    " + line for line in
-                   textwrap.wrap(results.get("command", ""), 96, break_on_hyphens=False)] + [""]
+    command = textwrap.wrap(results.get("command_line", ""), 96, break_on_hyphens=False)
+    page.lines += ["    " + line for line in command] + [""]
     write_sum(page, results)
     write_rows(page, "Programs", "Whole programs of the distribution, with the library preloaded.",
                evidence.of(found, "programs"))

@@ -18,8 +18,9 @@ try:
 except ImportError:
     jsonschema = None
 
+SOURCE = Path(os.environ["STOOK_SOURCE"])
 SCHEMAS = {path.name.split("-")[0]: json.loads(path.read_text())
-           for path in (Path(os.environ["STOOK_SOURCE"]) / "schema").glob("*.schema.json")}
+           for path in (SOURCE / "schema").glob("*.schema.json")}
 # These split one number by what answered: shares in one output, calls in the other.
 SPLITS = {"slot", "barn", "slabs"}
 
@@ -133,14 +134,18 @@ class Schema(Inspect):
         self.assertEqual([line.get("heap") for line in found], ["requests"])
         self.assertNotIn("cache", found[0])
 
+    def test_bench(self):
+        self.keeps("bench", json.loads((SOURCE / "docs/figures/run.json").read_text()))
+
     # ---- the schemas ----
 
     def test_they_are_schemas(self):
-        self.assertEqual(set(SCHEMAS), {"info", "run", "replay", "report"})
+        self.assertEqual(set(SCHEMAS), {"bench", "info", "run", "replay", "report"})
         for name, schema in SCHEMAS.items():
             jsonschema.Draft202012Validator.check_schema(schema)
-            self.assertEqual(schema["$id"], f"urn:stook:schema:{name}-1")
-            self.assertEqual(schema["properties"]["format"]["const"], 1)
+            version = schema["properties"]["format"]["const"]
+            self.assertEqual(schema["$id"], f"urn:stook:schema:{name}-{version}")
+            self.assertTrue((SOURCE / f"schema/{name}-{version}.schema.json").exists())
 
     def test_one_vocabulary(self):
         meanings = {}

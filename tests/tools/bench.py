@@ -483,7 +483,7 @@ class Command(unittest.TestCase):
 
     def test_the_machine_is_told(self):
         about = machine.machine(pathlib.Path(os.environ["STOOK_BUILD"]))
-        for key in ("processor", "cpus", "kernel", "libc", "commit", "load", "date", "compiler"):
+        for key in ("processor", "cpus", "linux", "libc", "commit", "load", "date", "compiler"):
             self.assertIn(key, about)
         self.assertNotEqual(about["compiler"], "unknown")
 

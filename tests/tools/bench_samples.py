@@ -13,7 +13,7 @@ sys.path[:0] = [str(BENCH / folder) for folder in (".", "measure", "tables", "pa
 
 import tables                                               # noqa: E402
 
-ABOUT = {"processor": "a <processor>", "cpus": 2, "kernel": "6", "libc": "glibc 2", "load": 0.1,
+ABOUT = {"processor": "a <processor>", "cpus": 2, "linux": "6", "libc": "glibc 2", "load": 0.1,
          "load_after": 0.1, "commit": "0123456789ab", "date": "2026-01-01T00:00:00+00:00",
          "compiler": "gcc 12", "backend": "rseq"}
 
@@ -37,5 +37,5 @@ def session(ours=1.0, theirs=2.0, n=8, **about):
                "prodcons": {"stook": {"64 objects_per_cpu_us": times(9, n)},
                             "glibc": {"64 objects_per_cpu_us": times(3, n)}}}
     return {"format": 2, "machine": {**ABOUT, **about}, "pairs": n, "quick": False,
-            "command": "stook bench", "left_out": {"snmalloc": "there is no cargo"},
+            "command_line": "stook bench", "left_out": {"snmalloc": "there is no cargo"},
             "peers": {"stook": "", "glibc": "2.36", "mimalloc": "3.1.6"}, "results": results}

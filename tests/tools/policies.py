@@ -19,7 +19,7 @@ sys.path.insert(0, str(pathlib.Path(os.environ["STOOK_SOURCE"]) / "bench"))
 import policies                                             # noqa: E402
 from contenders import PLAIN                                # noqa: E402
 
-ABOUT = {"processor": "a processor", "cpus": 2, "kernel": "6.1.2-host-v3", "libc": "glibc 2"}
+ABOUT = {"processor": "a processor", "cpus": 2, "linux": "6.1.2-host-v3", "libc": "glibc 2"}
 
 
 def setting(name, rounds):

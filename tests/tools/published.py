@@ -214,9 +214,9 @@ class Pages(unittest.TestCase):
                          f"{words.count('missed')} missed")
 
     def test_pages_have_them(self):
-        about = {"processor": "p", "cpus": 2, "kernel": "6", "libc": "glibc", "load": 0.1,
+        about = {"processor": "p", "cpus": 2, "linux": "6", "libc": "glibc", "load": 0.1,
                  "load_after": 0.1, "commit": "0" * 12, "date": "2026-01-01T00:00:00+00:00"}
-        session = {"format": 2, "machine": about, "pairs": 6, "quick": False, "command": "",
+        session = {"format": 3, "machine": about, "pairs": 6, "quick": False, "command_line": "",
                    "left_out": {}, "results": results()}
         self.assertRegex(page.html(session), "(?s)1000 shuffled, capacity 32.*reached")
         self.assertRegex(report.markdown(session),
