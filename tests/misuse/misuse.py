@@ -37,7 +37,7 @@ REPORTS = ("stook: ", "fatal allocator error", "Scudo ERROR", "mimalloc: error",
            "malloc():", "munmap_chunk():", "realloc():", "double free or corruption",
            "corrupted size vs", "malloc_consolidate():", "free_list")
 # What must be found, in percent of all but `neighbour`: raised when more is found.
-BOUNDS = {"stook": 33, "1": 85, "all": 97, "FZPU": 85, "FZPUQ": 87}
+BOUNDS = {"stook": 33, "1": 88, "all": 97, "FZPU": 94, "FZPUQ": 97}
 Outcome = collections.namedtuple("Outcome", "kind detail")
 
 

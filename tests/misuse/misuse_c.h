@@ -232,8 +232,8 @@ static void control_aligned(void)
 static void control_refused(void)
 {
         p = realloc(p, n);
-        need(!realloc(p, huge / 2 + 1) && has(p, 8, VICTIM));
-        need(!calloc(huge, huge) && !malloc(huge));
+        need(!realloc(p, huge / 4) && has(p, 8, VICTIM));
+        need(!calloc(huge / 64, 16) && !malloc(huge / 4));
 }
 
 static void *free_all(void *objects)
