@@ -95,7 +95,7 @@ area_at_first:
 #endif
 
         /* enum stook_entry_point; an aligned new and an aligned delete are kinds of their own. */
-        .section .text.unlikely, "ax"
+        .section .text.stook_miss, "ax", %progbits              /* src/order.ld */
         MISS free_miss, stook_drop_in_free_miss, %esi, 0
         MISS free_sized_miss, stook_drop_in_free_sized_miss, %edx, 0
         MISS delete_miss, stook_drop_in_free_miss, %esi, 1

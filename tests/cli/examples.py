@@ -31,7 +31,7 @@ LEFT_OUT = {
 # What is much, and would need more of the machine.
 SHORTER = {"/usr/lib/python3.*": "/usr/lib/python3.*/json", "PROGRAM": "./program",
            " PID": " $SERVER", "/PID/": "/$SERVER/",
-           "PYTHONPYCACHEPREFIX=/tmp/code ": ""}
+           "PYTHONPYCACHEPREFIX=/tmp/code ": "", "--for 30s": "--for 1s"}
 ENDS = {"./overruns": 134, "./frees_twice": 134, "./list": 1, "run --leaks": 23}
 
 # name: (source, does it use the library)

@@ -134,7 +134,7 @@ int main()
         stook_maple_lock(&tree);
         stook_maple_cursor_for_each(&cursor, one, UINT64_MAX)
                 if (cursor.first == one->number * 10)
-                        stook_maple_cursor_erase(&cursor);
+                        stook_maple_cursor_erase(&cursor, NULL);
         stook_maple_cursor_for_each_rev(&cursor, one, 0)
                 sum += 100;
         stook_maple_unlock(&tree);
