@@ -22,6 +22,7 @@
         do { \
                 if (!(condition)) { \
                         printf("line %d: %s\n", __LINE__, #condition); \
+                        fflush(stdout); \
                         _exit(1); \
                 } \
         } while (0)
@@ -89,7 +90,7 @@ int main(int argc, char **argv)
 {
         struct stook_totals all = { .totals_size = sizeof(all) };
         pthread_t before, threads[4];
-        void *library;
+        void *library, *last;
         int status;
 
         CHECK(argc == 2);
@@ -124,7 +125,10 @@ int main(int argc, char **argv)
                 _exit(0);
         }
         CHECK(wait(&status) > 0 && status == 0);
-        CHECK(!totals(&all) && all.objects_live == 0 && all.slabs > 0);
+        last = alloc(cache);
+        CHECK(last && !totals(&all) && all.objects_live == 1 && all.slabs > 0);
+        free_object(cache, last);
+        CHECK(!totals(&all) && all.objects_live == 0);
         CHECK(destroy(cache) == 0);
         CHECK(!dlclose(library));
         printf("opened, %u handlers\n", (unsigned)handled);
