@@ -146,7 +146,8 @@ class Machine:
         with open(os.path.join(work, "hot.c"), "w") as f:
             f.write(HOT)
             for miss in set(re.findall(r"\.hidden (stook_\w+)", text)):
-                if miss not in HOT and miss + ":" not in text and "ENTRY " + miss not in text:
+                if not re.search(miss + r"\b", HOT) and miss + ":" not in text and \
+                        "ENTRY " + miss not in text:
                     f.write("void %s(void);\nvoid %s(void) { }\n" % (miss, miss)
                             if miss != "stook_sections" else "")
         header = "section/section_%s.h" % name.replace("-", "_")
