@@ -46,9 +46,7 @@ README_ROWS = [
     ("programs", "python", "time"), ("programs", "sqlite", "memory"),
     ("programs", "redis", "memory"),
 ]
-WIDE = 0.10             # an interval, as a share of its ratio
 HEAD = ["", "time", "best peer", "ratio", "95 %", "", "memory", "best peer", "ratio", "95 %", ""]
-WORDS = {workloads.AHEAD: "ahead", workloads.BEHIND: "behind", workloads.NO_DIFFERENCE: "level"}
 UNITS = {"KiB": (1 / 1024, "MiB"), "by what is asked for": (1, "x")}
 
 
@@ -96,22 +94,11 @@ def cells(side):
     return [amount(side.ours["median"], side.unit),
             f"{side.rival} {amount(side.theirs['median'], side.unit)}", f"{side.cost():.2f}",
             f"{low:.2f} to {high:.2f}" if has_interval(side.ratio) else "",
-            WORDS[side.says]]
+            side.says]
 
 
 def rows(some):
     return [HEAD] + [[title(w), *cells(w.time), *cells(w.memory)] for w in some]
-
-
-def is_wide(side):
-    low, high = side.cost_bounds()
-    return high - low > WIDE * side.cost()
-
-
-def wide(some, which):
-    """Names of what has a ratio that is known badly, for want of runs, too."""
-    return [title(w) for w, side in workloads.sides(some, which)
-            if is_wide(side) or not has_interval(side.ratio)]
 
 
 def named(some, which, says):

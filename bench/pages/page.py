@@ -139,12 +139,13 @@ def verdicts_first(rows):
     return [[row[n] for n in (0, *found, *rest)] for row in ordered]
 
 
+NEITHER = workloads.LEVEL, workloads.UNCLEAR
 LONG = 26                               # letters of a cell that is broken into lines
 
 
 def cell(text):
     kind = "good" if text in GOOD else "bad" if text in BAD else \
-        "none" if text == workloads.NO_DIFFERENCE else "long" if len(text) > LONG else ""
+        "none" if text in NEITHER else "long" if len(text) > LONG else ""
     return f'<td class="{kind}">{escaped(text)}</td>' if kind else f"<td>{escaped(text)}</td>"
 
 
@@ -155,10 +156,10 @@ def plural(n, word):
 # ---- sections ----
 
 def ratio_rows(found, which):
-    """Rows for svg.ratios: losses first, then what shows no difference, then wins."""
-    order = {workloads.BEHIND: 0, workloads.NO_DIFFERENCE: 1, workloads.AHEAD: 2}
+    """Rows for svg.ratios: losses first, then what is level or unclear, then wins."""
+    order = {workloads.BEHIND: 0, workloads.AHEAD: 2}
     sides = sorted(workloads.sides(found, which),
-                   key=lambda pair: (order[pair[1].says], -pair[1].cost()))
+                   key=lambda pair: (order.get(pair[1].says, 1), -pair[1].cost()))
     return [(w.name(), s.cost(), *s.cost_bounds(), MARK.get(s.says, "none")) for w, s in sides]
 
 
@@ -187,8 +188,8 @@ def write_wins(page, results):
             continue
         page.add(f"<div>{name}, against the best peer of each workload<b>{mean:.2f}</b>"
                  f"geometric mean of {plural(sum(counts.values()), 'ratio')}: ahead in "
-                 f"{counts[workloads.AHEAD]}, behind in {counts[workloads.BEHIND]}, no difference "
-                 f"seen in {counts[workloads.NO_DIFFERENCE]}</div>")
+                 f"{counts[workloads.AHEAD]}, behind in {counts[workloads.BEHIND]}, level in "
+                 f"{counts[workloads.LEVEL]}, unclear in {counts[workloads.UNCLEAR]}</div>")
     page.add("</div>")
     page.say("A ratio is what Stook takes by what the best peer takes, of neighbouring runs, "
              "turned over where more is better: below 1, Stook is ahead. Bars are 95 % intervals. "

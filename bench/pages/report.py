@@ -40,7 +40,8 @@ children; memory is the most that one of its processes had resident, as the kern
 A ratio is what Stook takes by what the peer takes: the median of the ratios of blocks or of
 neighbouring runs, with the interval that encloses the median with 95 % (order statistics, which
 assume nothing about the noise). Below 1, Stook takes less. Ahead and behind need six pairs and an
-interval without 1; all else is level."""
+interval without 1. Level: the interval has 1 in it, and is at most a tenth of the ratio. All else
+is unclear."""
 
 
 class NoPlace(Exception):
@@ -116,10 +117,6 @@ def write_sum(page, results):
         for says, what in ((workloads.BEHIND, "Losses"), (workloads.AHEAD, "Wins")):
             if words := evidence.named(some, which, says):
                 page.say(f"**{what}, {which}.** {words}.")
-    for which in ("time", "memory"):
-        if names := evidence.wide(some, which):
-            page.say(f"**Known badly, {which}** (fewer than six runs, or an interval of more than "
-                     f"{100 * evidence.WIDE:.0f} % of the ratio): " + "; ".join(names) + ".")
 
 
 def write_rows(page, title, text, some):
@@ -130,7 +127,8 @@ def write_rows(page, title, text, some):
 
 
 def write_published(page, results):
-    rows = published.judge(results["results"])
+    rows = [row for row in published.judge(results["results"])
+            if row["table"] in published.OF_THE_KERNEL]
     if not rows:
         return
     page.heading(2, "The kernel's published tables, cell by cell")

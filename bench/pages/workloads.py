@@ -11,11 +11,12 @@ import re
 import textwrap
 
 from contenders import OURS
-from interval import (LESS, MORE, NO_DIFFERENCE, beside, best_of, geometric_mean, measured_rates,
-                      standing)
+from interval import (LESS, MORE, beside, best_of, geometric_mean, has_interval,
+                      measured_rates, standing)
 from text import interval_text, number
 
-AHEAD, BEHIND = "ahead", "behind"
+AHEAD, BEHIND, LEVEL, UNCLEAR = WORDS = "ahead", "behind", "level", "unclear"
+NARROW = 0.10           # an interval, as a share of its ratio, that allows to say "level"
 
 
 def peers(name):
@@ -86,7 +87,8 @@ class Side:
         self.ours, self.theirs, self.rival, self.unit = ours, theirs, rival, unit
         self.ratio, self.higher = ratio, higher
         better, worse = (MORE, LESS) if higher else (LESS, MORE)
-        self.says = {better: AHEAD, worse: BEHIND}.get(ratio["says"], NO_DIFFERENCE)
+        narrow = has_interval(ratio) and ratio["high"] - ratio["low"] <= NARROW * ratio["median"]
+        self.says = {better: AHEAD, worse: BEHIND}.get(ratio["says"], LEVEL if narrow else UNCLEAR)
 
     def cost(self):
         """The ratio's median, turned over where more is better: below 1, Stook is ahead."""
@@ -154,7 +156,7 @@ def sides(workloads, which):
 def count(workloads, which):
     """{says: number} and the geometric mean of the costs."""
     found = [side for _, side in sides(workloads, which)]
-    return ({word: sum(s.says == word for s in found) for word in (AHEAD, BEHIND, NO_DIFFERENCE)},
+    return ({word: sum(s.says == word for s in found) for word in WORDS},
             geometric_mean([s.cost() for s in found]))
 
 
@@ -163,8 +165,8 @@ def sentence(workloads, which, subject):
     if mean is None:
         return f"{subject}: nothing was measured beside a peer."
     return (f"{subject}: ahead of the best peer in {counts[AHEAD]} of {sum(counts.values())} "
-            f"workloads, behind in {counts[BEHIND]}, no difference seen in "
-            f"{counts[NO_DIFFERENCE]}; geometric mean of the ratios {mean:.2f}.")
+            f"workloads, behind in {counts[BEHIND]}, level in {counts[LEVEL]}, unclear in "
+            f"{counts[UNCLEAR]}; geometric mean of the ratios {mean:.2f}.")
 
 
 def print_summary(results, say):

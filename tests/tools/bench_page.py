@@ -17,7 +17,6 @@ from bench_samples import session, times                    # noqa: E402
 
 import compare                                              # noqa: E402
 import evidence                                             # noqa: E402
-import interval                                             # noqa: E402
 import page                                                 # noqa: E402
 import published                                            # noqa: E402
 import report                                               # noqa: E402
@@ -59,7 +58,7 @@ class Workloads(unittest.TestCase):
 
     def test_few_rounds_say_nothing(self):
         self.assertEqual({w.time.says for w in workloads.all_of(session(n=5))},
-                         {interval.NO_DIFFERENCE})
+                         {workloads.UNCLEAR})
 
     def test_few_rounds_have_no_interval(self):
         for n, found in ((1, "one run"), (5, "5 runs"), (6, "0.50 .. 0.50")):
@@ -382,11 +381,14 @@ class Page(unittest.TestCase):
                       "there is no cargo", "## The kernel's published tables", "| glibc | 0.33 |"):
             self.assertIn(words, text)
 
-    def test_what_is_known_badly_is_named(self):
+    def test_a_wide_interval_is_not_called_level(self):
         results = session()
-        results["results"]["prodcons"]["stook"]["64 objects_per_cpu_us"] = list(range(5, 13))
-        self.assertIn("Known badly", report.markdown(results))
-        self.assertNotIn("Known badly", report.markdown(session()))
+        rates = results["results"]["prodcons"]["stook"]
+        rival = results["results"]["prodcons"]["glibc"]["64 objects_per_cpu_us"]
+        for values, word in (([r * f for r, f in zip(rival, (.6, 1.6) * 4)], "unclear"),
+                             ([r * f for r, f in zip(rival, (.99, 1.01) * 4)], "level")):
+            rates["64 objects_per_cpu_us"] = values
+            self.assertIn(f"| {word} |", report.markdown(results))
 
     def test_both_forms_of_a_published_cell_stand_in_a_line(self):
         table = {"none-cas": {"10": [100] * 6}, "sheaves": {"10": [50] * 6},
