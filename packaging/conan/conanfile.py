@@ -14,7 +14,7 @@ PARTS = (".gitignore", "LICENSE", "NEWS.md", "README.md", "meson.build", "meson_
 
 class Stook(ConanFile):
     name = "stook"
-    version = "0.1.0"
+    version = "0.2.0"
     license = "MIT"
     description = "Object caches and malloc on per-CPU sheaves"
     topics = ("allocator", "malloc", "slab", "rcu", "maple-tree")

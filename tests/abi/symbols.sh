@@ -13,7 +13,7 @@ cc=${CC:-cc}
 # Builds a wrong libstook.so from @1, beside the good other two, and wants the fault @2 told.
 refused() {
         printf '%s\n' "$1" >"$work/wrong.c"
-        printf 'STOOK_0.1 { global: stook_*; local: *; };\n' >"$work/all.sym"
+        printf 'STOOK_0.2 { global: stook_*; local: *; };\n' >"$work/all.sym"
         $cc -shared -fPIC -ftls-model=initial-exec -Wl,-soname,libstook.so.0 \
                 -Wl,-z,now -Wl,-z,nodelete -Wl,--version-script="$work/all.sym" \
                 -o "$work/libstook.so" "$work/wrong.c"
