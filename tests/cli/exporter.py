@@ -9,17 +9,15 @@ import shutil
 import signal
 import socket
 import subprocess
-import tempfile
 import threading
-import time
 import unittest
-import urllib.error
-import urllib.parse
 import urllib.request
 from pathlib import Path
 
+import prometheus
 import stook as s
 from heaps import Inspect, Running, preloaded
+from prometheus import Prometheus, promtool
 
 PROMETHEUS = Path(os.environ["STOOK_SOURCE"], "packaging", "prometheus")
 TOKEN = "0123456789abcdef-a-token"
@@ -40,12 +38,13 @@ int main(void)
                 kept[i] = make(i);
         puts("ready");
         fflush(stdout);
+        pid_t parent = getpid();
         if (fork())
                 return getchar() != EOF;
         for (int i = 0;; i++) {         /* is under load, until its parent ends */
                 free(kept[i % 20000]);
                 kept[i % 20000] = make(i);
-                if (!(i % 10000) && getppid() == 1)
+                if (!(i % 10000) && getppid() != parent)
                         return 0;
         }
 }
@@ -89,10 +88,6 @@ class Exporter:
         body = answer.read().decode(errors="replace")
         connection.close()
         return answer.status, body, answer.getheader("Content-Type")
-
-
-def promtool(*args, **kwargs):
-    return subprocess.run(["promtool", *args], capture_output=True, text=True, **kwargs)
 
 
 class Serves(Inspect):
@@ -237,51 +232,19 @@ class Serves(Inspect):
         self.assertGreater(len(named), 10)
         self.assertEqual(named - there, set())
 
-    @unittest.skipUnless(shutil.which("prometheus"), "no prometheus")
+    @prometheus.needed
     def test_prometheus(self):
         """A real one, of three servers under load."""
         program = self.program()
         with Running(program, env=preloaded()), Running(program, env=preloaded()), \
                 Running(program, env=preloaded()), Exporter() as e, \
-                tempfile.TemporaryDirectory() as folder:
-            with socket.socket() as free:
-                free.bind(("127.0.0.1", 0))
-                port = free.getsockname()[1]
-            config = Path(folder, "prometheus.yml")
-            config.write_text("global: {scrape_interval: 1s, evaluation_interval: 1s}\n"
-                              f"rule_files: [{PROMETHEUS / 'stook.rules.yml'}]\n"
-                              "scrape_configs:\n- job_name: stook\n"
-                              f"  static_configs: [{{targets: ['127.0.0.1:{e.port}']}}]\n")
-            prometheus = subprocess.Popen(
-                ["prometheus", f"--config.file={config}", f"--storage.tsdb.path={folder}/data",
-                 f"--web.listen-address=127.0.0.1:{port}"],
-                stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-            try:
-                values = self.ask(port, 'stook_space_bytes{program="works"}', 6)
-                self.assertTrue(all(int(v) > 1 << 20 for v in values), values)
-                self.assertEqual(self.ask(port, 'up{job="stook"}', 1), ["1"])
-                rates = self.ask(port, 'sum by (pid) (rate(stook_cache_alloc_fastpath_total'
-                                       '{program="works"}[1m])) > 0', 3)
-                self.assertTrue(all(float(r) > 0 for r in rates))
-            finally:
-                prometheus.terminate()
-                prometheus.wait()
-
-    def ask(self, port, query, least):
-        """The values of a query, as soon as there are so many."""
-        end, values = time.monotonic() + 100, None
-        while time.monotonic() < end:
-            try:
-                url = f"http://127.0.0.1:{port}/api/v1/query?query=" + urllib.parse.quote(query)
-                with urllib.request.urlopen(url, timeout=30) as answer:
-                    result = json.load(answer)["data"]["result"]
-                values = [sample["value"][1] for sample in result]
-                if len(values) >= least:
-                    return values
-            except (OSError, urllib.error.URLError):
-                pass                            # it has not started yet
-            time.sleep(0.2)
-        self.fail(f"Prometheus knows too few of {query}: {values}")
+                Prometheus(e.port, [PROMETHEUS / "stook.rules.yml"]) as p:
+            values = p.ask('stook_space_bytes{program="works"}', 6)
+            self.assertTrue(all(int(v) > 1 << 20 for v in values), values)
+            self.assertEqual(p.ask('up{job="stook"}'), ["1"])
+            rates = p.ask('sum by (pid) (rate(stook_cache_alloc_fastpath_total'
+                          '{program="works"}[1m])) > 0', 3)
+            self.assertTrue(all(float(r) > 0 for r in rates))
 
 
 if __name__ == "__main__":

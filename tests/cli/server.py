@@ -1,34 +1,18 @@
 #!/usr/bin/env python3
 """Proves: the server of examples/ answers from heaps of its requests, none of which is left; a real
 Prometheus takes its metrics, and knows them by name, type and value."""
-import json
 import os
 import re
 import shutil
-import socket
 import subprocess
-import tempfile
-import time
 import unittest
-import urllib.parse
-import urllib.request
-from pathlib import Path
+import urllib.error
 
+import prometheus
+from prometheus import Prometheus, get, promtool
 from stook import BUILD, main
 
 SERVER = os.path.join(BUILD, "examples", "example-server")
-MAY_TAKE_S = 100                # a scrape a second; the rest is for a slow machine
-
-
-def get(port, path):
-    with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}", timeout=30) as answer:
-        return answer.read().decode()
-
-
-def free_port():
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
 
 
 class Server(unittest.TestCase):
@@ -59,49 +43,21 @@ class Server(unittest.TestCase):
         self.assertRegex(text, r'\nstook_group_limit_bytes\{group="requests",id="1"\} 67108864\n')
         if not shutil.which("promtool"):
             self.skipTest("no promtool")
-        done = subprocess.run(["promtool", "check", "metrics"], input=text, text=True,
-                              capture_output=True)
+        done = promtool("check", "metrics", input=text)
         # It would have other names; it must be able to read them.
         self.assertNotIn("error while linting", done.stderr)
         self.assertIn(done.returncode, (0, 3), done.stderr)
 
-    @unittest.skipUnless(shutil.which("prometheus"), "no prometheus")
+    @prometheus.needed
     def test_prometheus(self):
-        port = free_port()
-        with tempfile.TemporaryDirectory() as folder:
-            config = Path(folder, "prometheus.yml")
-            config.write_text("global: {scrape_interval: 1s}\nscrape_configs:\n- job_name: server\n"
-                              f"  static_configs: [{{targets: ['127.0.0.1:{self.port}']}}]\n")
-            prometheus = subprocess.Popen(
-                ["prometheus", f"--config.file={config}", f"--storage.tsdb.path={folder}/data",
-                 f"--web.listen-address=127.0.0.1:{port}"],
-                stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-            try:
-                self.assertEqual(self.ask(port, 'stook_group_limit_bytes{group="requests"}'),
-                                 [str(64 << 20)])
-                self.assertEqual(self.ask(port, 'up{job="server"}'), ["1"])
-                self.assertGreater(int(self.ask(port, 'stook_heap_bytes{heap="request"}')[0]), 0)
-                self.assertEqual(len(self.ask(port, "rate(stook_purges_total[1m])")), 1)
-                kinds = json.loads(get(port, "/api/v1/metadata"))["data"]
-                self.assertEqual(kinds["stook_allocated_bytes"][0]["type"], "gauge")
-                self.assertEqual(kinds["stook_purges_total"][0]["type"], "counter")
-            finally:
-                prometheus.terminate()
-                prometheus.wait()
-
-    def ask(self, port, query):
-        """The values of a query, as soon as there are some."""
-        end = time.monotonic() + MAY_TAKE_S
-        while time.monotonic() < end:
-            try:
-                answer = json.loads(get(port, "/api/v1/query?query=" + urllib.parse.quote(query)))
-                values = [sample["value"][1] for sample in answer["data"]["result"]]
-                if values:
-                    return values
-            except OSError:
-                pass                            # it has not started yet
-            time.sleep(0.2)
-        self.fail(f"Prometheus knows no {query}")
+        with Prometheus(self.port) as p:
+            self.assertEqual(p.ask('stook_group_limit_bytes{group="requests"}'), [str(64 << 20)])
+            self.assertEqual(p.ask('up{job="stook"}'), ["1"])
+            self.assertGreater(int(p.ask('stook_heap_bytes{heap="request"}')[0]), 0)
+            self.assertEqual(len(p.ask("rate(stook_purges_total[1m])")), 1)
+            kinds = p.get("/api/v1/metadata")
+            self.assertEqual(kinds["stook_allocated_bytes"][0]["type"], "gauge")
+            self.assertEqual(kinds["stook_purges_total"][0]["type"], "counter")
 
 
 if __name__ == "__main__":
