@@ -41,7 +41,7 @@ BOUNDS = {"stook": 33, "1": 88, "all": 97, "FZPU": 94, "FZPUQ": 97}
 Outcome = collections.namedtuple("Outcome", "kind detail")
 
 
-def outcome(program, case, environment, seconds=20):
+def outcome(program, case, environment, seconds=120):
     """How one run ended: report, signal, stopped, silent, fine, or wrong."""
     # Without a helper that names functions, and without core files.
     known = {"PATH": os.environ["PATH"], "STOOK_SYMBOLIZER": "", "MALLOC_PERTURB_": ""}

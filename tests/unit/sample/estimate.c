@@ -1,8 +1,10 @@
 /*
  * What this proves: for each way of allocating, and for small, medium and large objects, the sums
- * that samples stand for are the true ones within the interval that they state: |z| < 5, by at
+ * that samples stand for are the true ones within the interval that they state: |z| < 7, by at
  * least 200 samples. So it is with thinning, for sites that take turns by powers of two, and for
- * objects in use of malloc's. STOOK_SEED is of no use here: the library draws by itself.
+ * objects in use of malloc's. STOOK_SEED is of no use here: the library draws by itself. With 5
+ * one run in some thousands would fail: there are a hundred sums, and the stated interval is drawn,
+ * too.
  */
 #include <pthread.h>
 #include <setjmp.h>
@@ -18,6 +20,7 @@
 
 #define LIVE 64                         /* objects of a batch */
 #define ENOUGH 200                      /* samples */
+#define Z_MOST 7
 
 struct sums {
         double bytes, variance;
@@ -140,7 +143,7 @@ static void check(const char *what, const struct sums *before, const struct sums
         double sd = root(after->variance - before->variance);
         uint64_t samples = after->samples - before->samples;
 
-        if (samples < ENOUGH || got - truth > 5 * sd || truth - got > 5 * sd)
+        if (samples < ENOUGH || got - truth > Z_MOST * sd || truth - got > Z_MOST * sd)
                 fail_msg("%s, %zu bytes: %.0f instead of %.0f, sd %.0f, %llu samples", what, size,
                          got, truth, sd, (unsigned long long)samples);
 }
@@ -156,7 +159,7 @@ static void try_way(const char *what, void (*way)(void), double each_bytes)
                         way();
                 truth += 64.0 * LIVE * each_bytes;
                 sum(after);
-        } while (after[0].samples - before[0].samples < 2 * ENOUGH);
+        } while (after[0].samples - before[0].samples < 4 * ENOUGH);
         check(what, &before[0], &after[0], truth);
 }
 
@@ -232,7 +235,7 @@ static void fewer_are_kept_and_stand_for_more(void **state)
         struct stook_sampling_stats was = { .stats_size = sizeof was }, now = was;
 
         (void)state;
-        start(65536, 100);
+        start(65536, 400);
         assert_int_equal(stook_sampling_get_stats(&was), 0);
         size = 1000;
         try_way("thinned", by_malloc, (double)size);
