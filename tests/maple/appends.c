@@ -12,7 +12,8 @@
  * (Stepping keeps the order of a thread's loads and stores. What other orders could do is argued in
  * maple/mnode.h, M5, and looked for by maple/readers.)
  *
- *      appends [all]   all: all trees and interruptions, 3 million answers; else some of them
+ *      appends [all]   all: all trees and interruptions, 3 million answers; else some of them:
+ *                      between exact fits and at ends each fourth, for each distance another one
  */
 #include <signal.h>
 #include <stdio.h>
@@ -49,6 +50,7 @@ static unsigned flags, pattern, done;   /* pattern: a bit for each append: it le
 static struct range appended[APPENDS];
 static char entries[APPENDS + 2] __attribute__((aligned(8)));
 static unsigned checks;
+static bool all;
 
 static void failed(const char *what, int line)
 {
@@ -386,7 +388,7 @@ static bool step_a_reader(const struct call *call, uint64_t key)
         return done;
 }
 
-static void step_readers(bool all)
+static void step_readers(void)
 {
         static const uint64_t some[] = { 41, KEY_MAX, 33 };
         static const unsigned distances[] = { STEPS + 1, 2, 1, 8 };
@@ -410,6 +412,19 @@ static void step_readers(bool all)
 
 #define B (entries + 3)
 #define C (entries + 4)
+
+static unsigned first_of(unsigned i)
+{
+        return all ? 0 : (i + every / 3) % 4;
+}
+
+static bool goes_on(void)
+{
+        bool more = steps > begin;
+
+        begin += all ? 1 : 4;
+        return more;
+}
 
 static void two_fits_between(void)
 {
@@ -479,7 +494,7 @@ static void step_exact_fits(void)
 
         for (unsigned i = 0; i < sizeof(make) / sizeof(*make); i++)
                 for (every = 0; every < 30; every += 3) {
-                        begin = 0;
+                        begin = first_of(i);
                         do {
                                 expect(stook_maple_init(&tree, flags) == 0);
                                 expect(stook_maple_store(&tree, 40, 49, C) == 0);
@@ -494,7 +509,7 @@ static void step_exact_fits(void)
                                 expect(stook_maple_load(&tree, 45) == C);
                                 stook_maple_destroy(&tree);
                                 checks++;
-                        } while (steps > begin++);
+                        } while (goes_on());
                         expect(begin > 10);
                 }
 }
@@ -532,7 +547,7 @@ static void step_ends(void)
 
         for (unsigned i = 0; i < sizeof(make) / sizeof(*make); i++)
                 for (every = 0; every < 6; every += 3) {
-                        begin = 0;
+                        begin = first_of(i + left / 5 * 2);
                         do {
                                 expect(stook_maple_init(&tree, flags) == 0);
                                 expect(stook_maple_store(&tree, 20, KEY_MAX, entries) == 0);
@@ -549,7 +564,7 @@ static void step_ends(void)
                                         was(a.entry, a.first, a.last);
                                 stook_maple_destroy(&tree);
                                 checks++;
-                        } while (steps > begin++);
+                        } while (goes_on());
                         expect(begin > 10);
                 }
 }
@@ -557,15 +572,15 @@ static void step_ends(void)
 int main(int argc, char **argv)
 {
         struct sigaction action = { .sa_sigaction = on_trap, .sa_flags = SA_SIGINFO };
-        bool all = argc > 1 && !strcmp(argv[1], "all");
 
+        all = argc > 1 && !strcmp(argv[1], "all");
         sigaction(SIGTRAP, &action, NULL);
         for (unsigned i = 0; i < 2; i++) {
                 flags = STOOK_MAPLE_RCU | (i ? STOOK_MAPLE_GAPS : 0);
                 for (pattern = 10 * i; pattern < 1 << APPENDS; pattern += all ? 5 : 15)
                         step_the_writer();
                 for (pattern = 10 * i; pattern < 1 << APPENDS; pattern += all ? 3 : 31)
-                        step_readers(all);
+                        step_readers();
                 step_exact_fits();
                 for (left = 0; left < 10; left += 5)
                         step_ends();

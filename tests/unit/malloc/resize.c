@@ -15,7 +15,7 @@
 #include <stook/malloc.h>
 
 #define OBJECTS 64
-#define STEPS 30000                     /* without arguments */
+#define STEPS 12000                     /* without arguments */
 
 static uint64_t seed, random_state;
 static unsigned long steps;

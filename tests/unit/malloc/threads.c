@@ -20,7 +20,7 @@
 
 #define THREADS 6
 #define FORKS_MIN     20                        /* on a machine that needs more than */
-#define FORKS_SECONDS 20                        /* for all of them */
+#define FORKS_SECONDS 10                        /* for all of them */
 
 static volatile int stop;
 static uint64_t *mailbox[64];                   /* atomic: objects on their way to another thread */
@@ -114,7 +114,7 @@ static void test_threads(void **state)
 {
         (void)state;
         start_threads();
-        sleep_ms(1500);
+        sleep_ms(1000);
         stop_threads();
 }
 
@@ -172,7 +172,7 @@ static void test_handlers_on_top_of_busy_threads(void **state)
          * by name.
          */
         struct stamps  here = {.random = 77};
-        time_t end = seconds_now() + 4;
+        time_t end = seconds_now() + 2;
 
         do {
                 for (int i = 0; i < 200; i++)
@@ -221,7 +221,7 @@ static void forks(pid_t (*make_child)(void), int count)
 static void test_fork_while_threads_allocate(void **state)
 {
         (void)state;
-        forks(fork, 300);
+        forks(fork, 120);
 }
 
 static pid_t raw_clone(void)
@@ -233,7 +233,7 @@ static pid_t raw_clone(void)
 static void test_raw_clone_while_threads_allocate(void **state)
 {
         (void)state;
-        forks(raw_clone, 200);
+        forks(raw_clone, 80);
 }
 
 int main(void)

@@ -171,17 +171,17 @@ static void run(size_t size, bool random, uint32_t refuse, bool signals, long ms
 static void test_threads(void **unused)
 {
         (void)unused;
-        run(64, false, 0, false, 400);
-        run(4096, false, 0, false, 400); /* few objects a slab: births and releases all the time */
-        run(4096, true, 0, false, 200);
+        run(64, false, 0, false, 200);
+        run(4096, false, 0, false, 200); /* few objects a slab: births and releases all the time */
+        run(4096, true, 0, false, 100);
 }
 
 static void test_lock_refused(void **unused)
 {
         (void)unused;
-        run(64, false, 2, false, 300);
-        run(4096, false, 3, false, 300);
-        run(4096, false, 1, false, 200);        /* never had */
+        run(64, false, 2, false, 150);
+        run(4096, false, 3, false, 150);
+        run(4096, false, 1, false, 100);        /* never had */
 }
 
 static void test_handlers(void **unused)
@@ -189,9 +189,9 @@ static void test_handlers(void **unused)
         (void)unused;
         sigaction(SIGUSR1, &(struct sigaction){ .sa_handler = handle, .sa_flags = SA_RESTART },
                   NULL);
-        run(64, false, 0, true, 400);
-        run(4096, false, 0, true, 400);
-        run(4096, true, 3, true, 200);
+        run(64, false, 0, true, 200);
+        run(4096, false, 0, true, 200);
+        run(4096, true, 3, true, 100);
 }
 
 /* An argument: the seed of an earlier run. How the threads meet is not in it. */
