@@ -244,7 +244,7 @@ static enum MHD_Result answer_profile(struct exporter *e, struct MHD_Connection 
         if (__atomic_load_n(&e->profiles, __ATOMIC_RELAXED) >= PROFILES_MOST)
                 return refuse(connection, MHD_HTTP_SERVICE_UNAVAILABLE,
                               "too many profiles at once\n");
-        if (target_open(&t, "exporter", pid, NULL, NULL))
+        if (target_open(&t, "exporter", &(struct target_request){ .what = pid }))
                 return refuse(connection, MHD_HTTP_NOT_FOUND,
                               "no process on Stook that this exporter may look into\n");
         error = write_profile(&t, &bytes, &size);

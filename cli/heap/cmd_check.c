@@ -7,7 +7,6 @@
  * A core is looked at once: the calls that were under way at the crash may show as faults.
  */
 #include <errno.h>
-#include <getopt.h>
 #include <inttypes.h>
 #include <limits.h>
 #include <stdio.h>
@@ -17,7 +16,6 @@
 #include "cli/commands.h"
 #include "cli/heap/heap_check.h"
 #include "cli/memory/target.h"
-#include "cli/text/option_text.h"
 #include "cli/text/plain_text.h"
 
 #define STATUS_FAULTS  1
@@ -25,11 +23,6 @@
 #define LOOKS_MAX      1000
 #define PAUSE_NS       3000000          /* between looks */
 #define SHOWN_MAX      20               /* faults that are told one by one */
-
-struct options {
-        const char *what, *exe, *library;
-        unsigned    looks;
-};
 
 static const char usage[] =
         "usage: stook check [--looks N] [--library NAME] [--exe FILE] PID|CORE\n";
@@ -44,49 +37,26 @@ static const char help[] =
         "\n"
         "options:\n"
         "  --looks N       what is wrong must be found by N looks in a row (8; a core: 1)\n"
-        "  --library NAME  only the copy of the library in a file with NAME in its path\n"
-        "  --exe FILE      with a core: the program, for pages that the core lacks\n"
-        "  --help          show this\n";
-
-enum { OPTION_LOOKS = OPTION_FIRST, OPTION_LIBRARY, OPTION_EXE, OPTION_HELP };
+        TARGET_HELP_TEXT;
 
 static const struct option long_options[] = {
-        { "looks", required_argument, NULL, OPTION_LOOKS },
-        { "library", required_argument, NULL, OPTION_LIBRARY },
-        { "exe", required_argument, NULL, OPTION_EXE },
-        { "help", no_argument, NULL, OPTION_HELP },
-        { 0 }
+        { "looks", required_argument, NULL, TARGET_OPTION_FIRST },
+        TARGET_OPTIONS
 };
 
-static int parse(int argc, char **argv, struct options *o)
+static bool take(int option, void *data)
 {
-        int c;
+        unsigned *looks = data;
 
-        opterr = 0;
-        o->looks = LOOKS_DEFAULT;
-        while ((c = getopt_long(argc, argv, ":h", long_options, NULL)) != -1)
-                switch (c) {
-                case OPTION_LOOKS:
-                        if (!option_count("check", "--looks", optarg, INT_MAX, &o->looks))
-                                return STATUS_CANNOT;
-                        if (o->looks > LOOKS_MAX)
-                                o->looks = LOOKS_MAX;
-                        break;
-                case OPTION_LIBRARY:
-                        o->library = optarg;
-                        break;
-                case OPTION_EXE:
-                        o->exe = optarg;
-                        break;
-                case OPTION_HELP:
-                case 'h':
-                        return option_help(usage, help);
-                default:
-                        return option_refuse("check", c, argv, usage);
-                }
-        o->what = option_process("check", argc, argv, usage);
-        return o->what ? -1 : STATUS_CANNOT;
+        (void)option;
+        if (!option_count("check", "--looks", optarg, INT_MAX, looks))
+                return false;
+        if (*looks > LOOKS_MAX)
+                *looks = LOOKS_MAX;
+        return true;
 }
+
+static const struct target_command command = { "check", usage, help, long_options, take, NULL };
 
 /* ---- faults that stay ---- */
 
@@ -233,28 +203,31 @@ static int report(const struct target *t, const struct heap *h)
         return STATUS_FAULTS;
 }
 
+/* Return: the exit status. */
+static int show(struct target *t, struct library *at, struct json *or_null, void *data)
+{
+        const unsigned *looks = data;
+        struct heap h;
+        int status;
+
+        (void)or_null;
+        if (look_often(&h, &t->memory, at, t->is_core ? 1 : *looks)) {
+                say(stderr, "stook check: %u: %s\n", t->memory.pid, h.error);
+                return STATUS_FAULTS;
+        }
+        status = report(t, &h);
+        heap_free(&h);
+        return status;
+}
+
 int cmd_check(int argc, char **argv)
 {
-        struct options o = { 0 };
-        struct target t;
-        int status = parse(argc, argv, &o);
+        struct target_request request = { 0 };
+        unsigned looks = LOOKS_DEFAULT;
+        int status = target_options(&command, argc, argv, &request, &looks);
 
         if (status >= 0)
                 return status;
-        status = target_open(&t, "check", o.what, o.exe, o.library);
-        if (status)
-                return status;
-        for (struct library *at = NULL; (at = target_next(&t, at));) {
-                struct heap h;
-
-                if (look_often(&h, &t.memory, at, t.is_core ? 1 : o.looks)) {
-                        say(stderr, "stook check: %u: %s\n", t.memory.pid, h.error);
-                        status = STATUS_FAULTS;
-                        break;
-                }
-                status |= report(&t, &h);
-                heap_free(&h);
-        }
-        target_close(&t);
-        return option_printed("check", status);
+        request.what = option_process("check", argc, argv, usage);
+        return request.what ? target_show(&command, &request, NULL, show, &looks) : STATUS_CANNOT;
 }

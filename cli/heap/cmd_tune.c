@@ -18,7 +18,8 @@
 #define WAIT_S 30                       /* the thread looks twice a second */
 
 struct options {
-        const char *what, *cache, *library;
+        struct target_request request;
+        const char *cache;
         int         sheaf_capacity, barn_full, barn_empty;      /* -1: as it is */
 };
 
@@ -92,7 +93,7 @@ static int parse(int argc, char **argv, struct options *o)
         while ((c = getopt_long(argc, argv, "+:h", long_options, NULL)) != -1)
                 switch (c) {
                 case OPTION_LIBRARY:
-                        o->library = optarg;
+                        o->request.library = optarg;
                         break;
                 case OPTION_HELP:
                 case 'h':
@@ -102,7 +103,7 @@ static int parse(int argc, char **argv, struct options *o)
                 }
         if (argc - optind < 3)
                 return option_misused("tune", usage, "a process, a cache and a setting are needed");
-        o->what = argv[optind];
+        o->request.what = argv[optind];
         o->cache = argv[optind + 1];
         for (int i = optind + 2; i < argc; i++)
                 if (!parse_setting(o, argv[i]))
@@ -225,10 +226,10 @@ int cmd_tune(int argc, char **argv)
 
         if (status >= 0)
                 return status;
-        status = target_open(&t, "tune", o.what, NULL, o.library);
+        status = target_open(&t, "tune", &o.request);
         if (status)
                 return status;
-        l = request_library(&t, "tune", o.what);
+        l = request_library(&t, "tune", o.request.what);
         if (!l) {
                 status = STATUS_CANNOT;
         } else if (heap_read(&h, &t.memory, l, HEAP_COUNTS)) {

@@ -2,18 +2,15 @@
  * Purpose: `stook info`: the heap of a process or of a core, once or every so often.
  */
 #include <errno.h>
-#include <getopt.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-#include <stook/version.h>
 #include "cli/commands.h"
 #include "cli/info/baseline.h"
 #include "cli/info/info.h"
 #include "cli/memory/target.h"
-#include "cli/text/option_text.h"
 #include "cli/text/plain_text.h"
 
 enum form { FORM_TEXT, FORM_JSON, FORM_PROMETHEUS };
@@ -21,7 +18,8 @@ enum form { FORM_TEXT, FORM_JSON, FORM_PROMETHEUS };
 struct options {
         struct info_view view;
         enum form   form;
-        const char *what, *exe, *library, *save, *since;
+        struct target_request request;
+        const char *save, *since;
         double      every;              /* seconds; 0: once */
         unsigned    count;              /* with every; 0: without end */
 };
@@ -37,22 +35,22 @@ static const char help[] =
         "process is only read; it does nothing for that, and goes on meanwhile.\n"
         "\n"
         "options:\n"
-        "  --json           every figure, with keys that stay\n"
-        "  --prometheus     in Prometheus' text format\n"
-        "  --sort KEY       bytes (of slabs; the default), name, live, cached, size, allocs,\n"
-        "                   loss (bytes of slabs that live objects do not fill) or age\n"
-        "  --name PATTERN   only caches whose name or alias matches, such as 'conn*'\n"
-        "  --all            also malloc's classes that were never used\n"
-        "  --long           each cache at length: aliases, settings, slots, nodes, counters\n"
-        "  --fragmentation  slabs by the share of their objects that are out (with users or in\n"
-        "                   sheaves), slabs that only sheaves keep, free pages in slabs\n"
-        "  --slots          the objects in each slot, by cache\n"
-        "  --every SECONDS  again and again; --count N: so often\n"
-        "  --save FILE      write the counters to FILE, too\n"
-        "  --since FILE     count from the moment that FILE was saved: a reset of the counters\n"
-        "  --library NAME   only the copy of the library in a file with NAME in its path\n"
-        "  --exe FILE       with a core: the program, for pages that the core lacks\n"
-        "  --help           show this\n"
+        "  --json          every figure, with keys that stay\n"
+        "  --prometheus    in Prometheus' text format\n"
+        "  --sort KEY      bytes (of slabs; the default), name, live, cached, size, allocs,\n"
+        "                  loss (bytes of slabs that live objects do not fill) or age\n"
+        "  --name PATTERN  only caches whose name or alias matches, such as 'conn*'\n"
+        "  --all           also malloc's classes that were never used\n"
+        "  --long          each cache at length: aliases, settings, slots, nodes, counters\n"
+        "  --fragmentation\n"
+        "                  slabs by the share of their objects that are out (with users or in\n"
+        "                  sheaves), slabs that only sheaves keep, free pages in slabs\n"
+        "  --slots         the objects in each slot, by cache\n"
+        "  --every SECONDS\n"
+        "                  again and again; --count N: so often\n"
+        "  --save FILE     write the counters to FILE, too\n"
+        "  --since FILE    count from the moment that FILE was saved: a reset of the counters\n"
+        TARGET_HELP_TEXT
         "\n"
         "Columns: objects live, their size, bytes from one to the next, bytes of slabs; slabs,\n"
         "those with free objects, full sheaves in barns; objects and pages of a slab; objects in\n"
@@ -61,9 +59,9 @@ static const char help[] =
         "m malloc's or a heap's, n no sheaves, o random order, r RCU, d debugged, t traced,\n"
         "p profiled, D being destroyed.\n";
 
-enum { OPTION_JSON = OPTION_FIRST, OPTION_PROMETHEUS, OPTION_SORT, OPTION_NAME, OPTION_ALL,
+enum { OPTION_JSON = TARGET_OPTION_FIRST, OPTION_PROMETHEUS, OPTION_SORT, OPTION_NAME, OPTION_ALL,
        OPTION_LONG, OPTION_FRAGMENTATION, OPTION_SLOTS, OPTION_EVERY, OPTION_COUNT,
-       OPTION_SAVE, OPTION_SINCE, OPTION_LIBRARY, OPTION_EXE, OPTION_HELP };
+       OPTION_SAVE, OPTION_SINCE };
 
 static const struct option long_options[] = {
         { "json", no_argument, NULL, OPTION_JSON },
@@ -78,10 +76,7 @@ static const struct option long_options[] = {
         { "count", required_argument, NULL, OPTION_COUNT },
         { "save", required_argument, NULL, OPTION_SAVE },
         { "since", required_argument, NULL, OPTION_SINCE },
-        { "library", required_argument, NULL, OPTION_LIBRARY },
-        { "exe", required_argument, NULL, OPTION_EXE },
-        { "help", no_argument, NULL, OPTION_HELP },
-        { 0 }
+        TARGET_OPTIONS
 };
 
 /* ---- options ---- */
@@ -98,84 +93,65 @@ static bool is_sort(const char *key)
         return false;
 }
 
-/* -1: the option was taken; else the exit status. */
-static int take_form(struct options *o, enum form form)
+static bool take_form(struct options *o, enum form form)
 {
-        if (o->form != FORM_TEXT && o->form != form)
-                return option_misused("info", usage, "--json or --prometheus, not both");
+        if (o->form != FORM_TEXT && o->form != form) {
+                option_misused("info", usage, "--json or --prometheus, not both");
+                return false;
+        }
         o->form = form;
-        return -1;
+        return true;
 }
 
-/* Likewise. */
-static int take_option(struct options *o, int c, char **argv)
+static bool take(int option, void *data)
 {
-        bool fine = true;
+        struct options *o = data;
 
-        switch (c) {
+        switch (option) {
         case OPTION_JSON:
                 return take_form(o, FORM_JSON);
         case OPTION_PROMETHEUS:
                 return take_form(o, FORM_PROMETHEUS);
         case OPTION_SORT:
                 o->view.sort = optarg;
-                fine = is_sort(optarg);
-                break;
+                return is_sort(optarg);
         case OPTION_NAME:
                 o->view.name = optarg;
-                break;
+                return true;
         case OPTION_ALL:
-                o->view.all = true;
-                break;
+                return o->view.all = true;
         case OPTION_LONG:
-                o->view.details = true;
-                break;
+                return o->view.details = true;
         case OPTION_FRAGMENTATION:
-                o->view.shares = true;
-                break;
+                return o->view.shares = true;
         case OPTION_SLOTS:
-                o->view.by_slot = true;
-                break;
+                return o->view.by_slot = true;
         case OPTION_EVERY:
-                fine = option_seconds("info", "--every", optarg, &o->every);
-                break;
+                return option_seconds("info", "--every", optarg, &o->every);
         case OPTION_COUNT:
-                fine = option_count("info", "--count", optarg, INT_MAX, &o->count);
-                break;
+                return option_count("info", "--count", optarg, INT_MAX, &o->count);
         case OPTION_SAVE:
                 o->save = optarg;
-                fine = option_file("info", "--save", optarg);
-                break;
-        case OPTION_SINCE:
-                o->since = optarg;
-                break;
-        case OPTION_LIBRARY:
-                o->library = optarg;
-                break;
-        case OPTION_EXE:
-                o->exe = optarg;
-                break;
-        case OPTION_HELP:
-        case 'h':
-                return option_help(usage, help);
+                return option_file("info", "--save", optarg);
         default:
-                return option_refuse("info", c, argv, usage);
+                o->since = optarg;
+                return true;
         }
-        return fine ? -1 : STATUS_CANNOT;
 }
 
+static const struct target_command command = { "info", usage, help, long_options, take, NULL };
+
+/* Return: -1, go on; else the exit status. */
 static int parse(int argc, char **argv, struct options *o)
 {
-        int c, status;
+        int status = target_options(&command, argc, argv, &o->request, o);
 
-        opterr = 0;
-        while ((c = getopt_long(argc, argv, ":h", long_options, NULL)) != -1)
-                if ((status = take_option(o, c, argv)) >= 0)
-                        return status;
+        if (status >= 0)
+                return status;
         if (o->count && o->every == 0)
                 return option_misused("info", usage, "--count goes with --every only");
-        o->what = option_process("info", argc, argv, usage);
-        return o->what ? -1 : STATUS_CANNOT;
+        o->request.what = option_process("info", argc, argv, usage);
+        return o->request.what ? -1 : STATUS_CANNOT;
 }
 
 /* ---- one look ---- */
@@ -243,8 +219,6 @@ static void print(const struct options *o, struct target *t, const struct looks 
                 info_prometheus(heaps, l->count, &o->view, false, stdout);
         } else if (o->form == FORM_JSON) {
                 json_begin(&j, stdout);
-                json_count(&j, "format", 1);
-                json_string(&j, "stook_version", STOOK_VERSION);
                 json_array(&j, "libraries");
                 for (size_t i = 0; i < l->count; i++)
                         info_json(&l->heaps[i], &o->view, l->paths[i], &j);
@@ -321,7 +295,7 @@ int cmd_info(int argc, char **argv)
 
         if (status >= 0)
                 return status;
-        status = target_open(&t, "info", o.what, o.exe, o.library);
+        status = target_open(&t, "info", &o.request);
         if (status)
                 return status;
         status = load(&o, &t, &b);

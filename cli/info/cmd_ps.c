@@ -6,7 +6,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <stook/version.h>
 #include "cli/commands.h"
 #include "cli/exporter/fleet.h"
 #include "cli/text/json.h"
@@ -81,11 +80,11 @@ static void add_json(struct listing *l, const struct memory *m, const struct hea
         json_string(j, "library", h->library->image->path);
         json_count(j, "live_bytes", t->live);
         json_count(j, "large_bytes", t->large);
-        json_count(j, "slab_bytes", t->slabs);
+        json_count(j, "space_bytes", t->slabs);
         json_count(j, "free_dirty_bytes", t->dirty);
         if (h->resident.known)
                 json_count(j, "resident_bytes", t->resident);
-        json_count(j, "caches", t->caches);
+        json_count(j, "cache_count", t->caches);
         json_object_end(j);
 }
 
@@ -103,8 +102,6 @@ static void write_json(struct listing *l, const struct fleet *fleet)
         struct json *j = &l->json;
 
         json_begin(j, stdout);
-        json_count(j, "format", 1);
-        json_string(j, "stook_version", STOOK_VERSION);
         json_array(j, "processes");
         for (size_t i = 0; i < fleet->count; i++)
                 add(l, &fleet->processes[i]);

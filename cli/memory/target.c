@@ -130,9 +130,9 @@ static void say_why(const struct target *t, const char *command, const char *wha
                     file_name(&t->libraries[i]), t->libraries[i].refusal);
 }
 
-int target_open(struct target *t, const char *command, const char *what, const char *exe,
-                const char *library)
+int target_open(struct target *t, const char *command, const struct target_request *request)
 {
+        const char *what = request->what;
         int64_t pid = pid_of(what);
         int error;
 
@@ -143,22 +143,22 @@ int target_open(struct target *t, const char *command, const char *what, const c
         }
         t->is_core = pid < 0;
         error = pid > 0 ? memory_open_process(&t->memory, (uint32_t)pid)
-                        : memory_open_core(&t->memory, what, exe);
+                        : memory_open_core(&t->memory, what, request->exe);
         if (error) {
                 say(stderr, "stook %s: %s\n", command, t->memory.error);
                 memory_close(&t->memory);
                 return error == -ESRCH || error == -ENOENT ? STATUS_GONE : STATUS_CANNOT;
         }
         t->count = libraries_find(&t->memory, t->libraries);
-        if (library)
-                keep_named(t, library);
+        if (request->library)
+                keep_named(t, request->library);
         leave_out_unused(t);
         if (target_next(t, NULL) && t->memory.missing)
                 say(stderr, "stook %s: note: %s is cut off: %" PRIu64 " bytes are missing, and "
                     "read as zeros\n", command, what, t->memory.missing);
         if (target_next(t, NULL))
                 return 0;
-        say_why(t, command, what, library);
+        say_why(t, command, what, request->library);
         target_close(t);
         return STATUS_GONE;
 }
@@ -167,4 +167,53 @@ void target_close(struct target *t)
 {
         memory_close(&t->memory);
         t->count = 0;
+}
+
+/* ---- commands ---- */
+
+int target_options(const struct target_command *command, int argc, char **argv,
+                   struct target_request *request, void *data)
+{
+        const char *letters = command->letters ? command->letters : ":h";
+        int c;
+
+        opterr = 0;
+        while ((c = getopt_long(argc, argv, letters, command->options, NULL)) != -1)
+                if (c == TARGET_LIBRARY)
+                        request->library = optarg;
+                else if (c == TARGET_EXE)
+                        request->exe = optarg;
+                else if (c == TARGET_HELP || c == 'h')
+                        return option_help(command->usage, command->help);
+                else if (c == '?' || c == ':')
+                        return option_refuse(command->name, c, argv, command->usage);
+                else if (!command->take(c, data))
+                        return STATUS_CANNOT;
+        return -1;
+}
+
+int target_show(const struct target_command *command, const struct target_request *request,
+                const char *array,
+                int (*show)(struct target *target, struct library *library, struct json *or_null,
+                            void *data),
+                void *data)
+{
+        struct target t;
+        struct json j;
+        int status = target_open(&t, command->name, request);
+
+        if (status)
+                return status;
+        if (array) {
+                json_begin(&j, stdout);
+                json_array(&j, array);
+        }
+        for (struct library *at = NULL; status < STATUS_CANNOT && (at = target_next(&t, at));)
+                status |= show(&t, at, array ? &j : NULL, data);
+        if (array) {
+                json_array_end(&j);
+                json_end(&j);
+        }
+        target_close(&t);
+        return option_printed(command->name, status);
 }

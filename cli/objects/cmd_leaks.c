@@ -5,19 +5,15 @@
  * lost. A core is looked at once.
  */
 #include <errno.h>
-#include <getopt.h>
 #include <inttypes.h>
-#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-#include <stook/version.h>
 #include "cli/commands.h"
 #include "cli/heap/heap_search.h"
 #include "cli/objects/stack_text.h"
 #include "cli/symbols/leaks.h"
-#include "cli/text/option_text.h"
 #include "cli/text/plain_text.h"
 
 #define STATUS_LEAKS   1
@@ -26,7 +22,8 @@
 #define SHOWN_MOST     100              /* groups that are told, as text */
 
 struct options {
-        const char *what, *exe, *library, *suppress;
+        struct target_request request;
+        const char *suppress;
         unsigned    looks;
         bool        json;
 };
@@ -49,56 +46,34 @@ static const char help[] =
         "  --suppress FUNCTION[,...]\n"
         "                  leave out what was allocated below these functions; each may end\n"
         "                  with *\n"
-        "  --library NAME  only the copy of the library in a file with NAME in its path\n"
-        "  --exe FILE      with a core: the program, for pages that the core lacks\n"
-        "  --help          show this\n";
+        TARGET_HELP_TEXT;
 
-enum { OPTION_JSON = OPTION_FIRST, OPTION_LOOKS, OPTION_SUPPRESS, OPTION_LIBRARY, OPTION_EXE,
-       OPTION_HELP };
+enum { OPTION_JSON = TARGET_OPTION_FIRST, OPTION_LOOKS, OPTION_SUPPRESS };
 
 static const struct option long_options[] = {
         { "json", no_argument, NULL, OPTION_JSON },
         { "looks", required_argument, NULL, OPTION_LOOKS },
         { "suppress", required_argument, NULL, OPTION_SUPPRESS },
-        { "library", required_argument, NULL, OPTION_LIBRARY },
-        { "exe", required_argument, NULL, OPTION_EXE },
-        { "help", no_argument, NULL, OPTION_HELP },
-        { 0 }
+        TARGET_OPTIONS
 };
 
-static int parse(int argc, char **argv, struct options *o)
+static bool take(int option, void *data)
 {
-        int c;
+        struct options *o = data;
 
-        opterr = 0;
-        o->looks = LOOKS_DEFAULT;
-        while ((c = getopt_long(argc, argv, ":h", long_options, NULL)) != -1)
-                switch (c) {
-                case OPTION_JSON:
-                        o->json = true;
-                        break;
-                case OPTION_LOOKS:
-                        if (!option_count("leaks", "--looks", optarg, 1000, &o->looks))
-                                return STATUS_CANNOT;
-                        break;
-                case OPTION_SUPPRESS:
-                        o->suppress = optarg;
-                        break;
-                case OPTION_LIBRARY:
-                        o->library = optarg;
-                        break;
-                case OPTION_EXE:
-                        o->exe = optarg;
-                        break;
-                case OPTION_HELP:
-                case 'h':
-                        return option_help(usage, help);
-                default:
-                        return option_refuse("leaks", c, argv, usage);
-                }
-        o->what = option_process("leaks", argc, argv, usage);
-        return o->what ? -1 : STATUS_CANNOT;
+        switch (option) {
+        case OPTION_JSON:
+                o->json = true;
+                return true;
+        case OPTION_LOOKS:
+                return option_count("leaks", "--looks", optarg, 1000, &o->looks);
+        default:
+                o->suppress = optarg;
+                return true;
+        }
 }
+
+static const struct target_command command = { "leaks", usage, help, long_options, take, NULL };
 
 /* ---- objects that stay lost ---- */
 
@@ -302,14 +277,14 @@ static void write_json(const struct report *r, struct json *j)
         json_count(j, "objects_lost", r->objects);
         json_count(j, "bytes_lost", r->bytes);
         json_count(j, "objects_suppressed", r->suppressed);
-        json_array(j, "groups");
+        json_array(j, "leaks");
         for (size_t i = 0; i < r->count; i++) {
                 const struct group *g = &r->groups[i];
 
                 json_object(j, NULL);
                 json_string(j, "cache", cache_name(r->heap, g->first));
-                json_count(j, "objects", g->objects);
-                json_count(j, "bytes", g->bytes);
+                json_count(j, "objects_lost", g->objects);
+                json_count(j, "bytes_lost", g->bytes);
                 snprintf(address, sizeof address, "%#" PRIx64, g->first->start);
                 json_string(j, "first", address);
                 stack_text_json(&g->frames, "allocated_by", j);
@@ -320,8 +295,9 @@ static void write_json(const struct report *r, struct json *j)
 }
 
 /* Return: the exit status. */
-static int show(const struct options *o, struct target *t, struct library *at, struct json *j)
+static int show(struct target *t, struct library *at, struct json *or_null, void *data)
 {
+        const struct options *o = data;
         struct heap_leaks leaks = { 0 };
         struct report r = { 0 };
         struct stack_text text;
@@ -335,8 +311,8 @@ static int show(const struct options *o, struct target *t, struct library *at, s
         good = group(&r, &leaks, &text, o->suppress);
         if (!good)
                 fputs("stook leaks: no memory\n", stderr);
-        else if (o->json)
-                write_json(&r, j);
+        else if (or_null)
+                write_json(&r, or_null);
         else
                 print(t, &r);
         release(&r);
@@ -348,28 +324,13 @@ static int show(const struct options *o, struct target *t, struct library *at, s
 
 int cmd_leaks(int argc, char **argv)
 {
-        struct options o = { 0 };
-        struct target t;
-        struct json j;
-        int status = parse(argc, argv, &o);
+        struct options o = { .looks = LOOKS_DEFAULT };
+        int status = target_options(&command, argc, argv, &o.request, &o);
 
         if (status >= 0)
                 return status;
-        status = target_open(&t, "leaks", o.what, o.exe, o.library);
-        if (status)
-                return status;
-        if (o.json) {
-                json_begin(&j, stdout);
-                json_count(&j, "format", 1);
-                json_string(&j, "stook_version", STOOK_VERSION);
-                json_array(&j, "libraries");
-        }
-        for (struct library *at = NULL; status < STATUS_CANNOT && (at = target_next(&t, at));)
-                status |= show(&o, &t, at, &j);
-        if (o.json) {
-                json_array_end(&j);
-                json_end(&j);
-        }
-        target_close(&t);
-        return option_printed("leaks", status);
+        o.request.what = option_process("leaks", argc, argv, usage);
+        if (!o.request.what)
+                return STATUS_CANNOT;
+        return target_show(&command, &o.request, o.json ? "libraries" : NULL, show, &o);
 }

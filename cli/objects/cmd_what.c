@@ -3,17 +3,14 @@
  * of it, and which words of the program lead to it.
  */
 #include <errno.h>
-#include <getopt.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <stook/version.h>
 #include "cli/commands.h"
 #include "cli/heap/heap_object.h"
 #include "cli/heap/heap_search.h"
 #include "cli/objects/stack_text.h"
-#include "cli/text/option_text.h"
 #include "cli/text/plain_text.h"
 
 #define STATUS_NOTHING  1
@@ -21,9 +18,9 @@
 #define POINTERS_MOST   1000
 
 struct options {
-        const char *what, *exe, *library;
+        struct target_request request;
         uint64_t    address;
-        bool        json;
+        bool        json, found;
 };
 
 static const char usage[] =
@@ -38,48 +35,35 @@ static const char help[] =
         "\n"
         "options:\n"
         "  --json          with keys that stay\n"
-        "  --library NAME  only the copy of the library in a file with NAME in its path\n"
-        "  --exe FILE      with a core: the program, for pages that the core lacks\n"
-        "  --help          show this\n";
-
-enum { OPTION_JSON = OPTION_FIRST, OPTION_LIBRARY, OPTION_EXE, OPTION_HELP };
+        TARGET_HELP_TEXT;
 
 static const struct option long_options[] = {
-        { "json", no_argument, NULL, OPTION_JSON },
-        { "library", required_argument, NULL, OPTION_LIBRARY },
-        { "exe", required_argument, NULL, OPTION_EXE },
-        { "help", no_argument, NULL, OPTION_HELP },
-        { 0 }
+        { "json", no_argument, NULL, TARGET_OPTION_FIRST },
+        TARGET_OPTIONS
 };
 
+static bool take(int option, void *data)
+{
+        (void)option;
+        ((struct options *)data)->json = true;
+        return true;
+}
+
+static const struct target_command command = { "what", usage, help, long_options, take, NULL };
+
+/* Return: -1, go on; else the exit status. */
 static int parse(int argc, char **argv, struct options *o)
 {
+        int status = target_options(&command, argc, argv, &o->request, o);
         char *end;
-        int c;
 
-        opterr = 0;
-        while ((c = getopt_long(argc, argv, ":h", long_options, NULL)) != -1)
-                switch (c) {
-                case OPTION_JSON:
-                        o->json = true;
-                        break;
-                case OPTION_LIBRARY:
-                        o->library = optarg;
-                        break;
-                case OPTION_EXE:
-                        o->exe = optarg;
-                        break;
-                case OPTION_HELP:
-                case 'h':
-                        return option_help(usage, help);
-                default:
-                        return option_refuse("what", c, argv, usage);
-                }
+        if (status >= 0)
+                return status;
         if (argc - optind != 2)
                 return option_misused("what", usage, argc - optind < 2
                                       ? "a process and an address are needed" : "too much: '%s'",
                                       argv[optind + 2 < argc ? optind + 2 : argc - 1]);
-        o->what = argv[optind];
+        o->request.what = argv[optind];
         errno = 0;
         o->address = strtoull(argv[optind + 1], &end, 0);
         if (errno || *end || argv[optind + 1][0] < '0' || argv[optind + 1][0] > '9') {
@@ -311,7 +295,7 @@ static void put_pointer(const struct answer *a, size_t i, struct json *j)
                 put_address(j, "at", at);
         json_count(j, "bytes_into", a->pointers->found[i].into);
         if (at && heap_object_at(a->heap, at, &holder)) {
-                put_address(j, "object", holder.start);
+                put_address(j, "holder", holder.start);
                 json_string(j, "cache", cache_name(&holder));
         } else if (a->pointers->found[i].thread) {
                 json_count(j, "thread", a->pointers->found[i].thread);
@@ -328,10 +312,10 @@ static void write_json(const struct answer *a, struct json *j)
 
         json_object(j, NULL);
         json_string(j, "library", a->heap->library->image->path);
-        put_address(j, "object", o->start);
+        put_address(j, "address", o->start);
         json_string(j, "cache", cache_name(o));
         json_string(j, "state", heap_object_state_text(o->state));
-        json_count(j, "bytes", o->bytes);
+        json_count(j, "user_bytes", o->bytes);
         json_count(j, "bytes_into", a->options->address - o->start);
         if (o->requested)
                 json_count(j, "requested_bytes", o->requested);
@@ -364,9 +348,10 @@ static void print_other(const struct options *o, const struct heap *h)
                     " on\n", o->address, span->bytes, span->start);
 }
 
-/* Return: the exit status. */
-static int show(const struct options *o, struct target *t, struct library *at, struct json *j)
+/* Return: 0; STATUS_NOTHING, and said: the heap cannot be read. */
+static int show(struct target *t, struct library *at, struct json *or_null, void *data)
 {
+        struct options *o = data;
         struct heap h;
         struct heap_object object;
         struct answer a = { .options = o, .target = t, .heap = &h, .object = &object };
@@ -377,15 +362,16 @@ static int show(const struct options *o, struct target *t, struct library *at, s
                 return STATUS_NOTHING;
         }
         if (!heap_object_at(&h, o->address, &object)) {
-                if (!o->json)
+                if (!or_null)
                         print_other(o, &h);
                 heap_free(&h);
-                return STATUS_NOTHING;
+                return 0;
         }
+        o->found = true;
         a.pointers = pointers = search(&h, &object);
         stack_text_open(&a.stacks, &t->memory, at);
-        if (o->json)
-                write_json(&a, j);
+        if (or_null)
+                write_json(&a, or_null);
         else
                 print(&a);
         stack_text_close(&a.stacks);
@@ -397,28 +383,10 @@ static int show(const struct options *o, struct target *t, struct library *at, s
 int cmd_what(int argc, char **argv)
 {
         struct options o = { 0 };
-        struct target t;
-        struct json j;
         int status = parse(argc, argv, &o);
 
         if (status >= 0)
                 return status;
-        status = target_open(&t, "what", o.what, o.exe, o.library);
-        if (status)
-                return status;
-        if (o.json) {
-                json_begin(&j, stdout);
-                json_count(&j, "format", 1);
-                json_string(&j, "stook_version", STOOK_VERSION);
-                json_array(&j, "objects");
-        }
-        status = STATUS_NOTHING;
-        for (struct library *at = NULL; (at = target_next(&t, at));)
-                status &= show(&o, &t, at, &j);
-        if (o.json) {
-                json_array_end(&j);
-                json_end(&j);
-        }
-        target_close(&t);
-        return option_printed("what", status);
+        status = target_show(&command, &o.request, o.json ? "libraries" : NULL, show, &o);
+        return status >= STATUS_CANNOT ? status : o.found ? 0 : STATUS_NOTHING;
 }

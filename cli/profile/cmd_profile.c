@@ -350,7 +350,8 @@ static bool is_process(const char *what)
 static int read_live(struct session *s)
 {
         const struct options *o = &s->options;
-        int status = target_open(&s->target, "profile", o->what, NULL, o->library);
+        const struct target_request request = { .what = o->what, .library = o->library };
+        int status = target_open(&s->target, "profile", &request);
         int error = -ENOTSUP;
 
         if (status)

@@ -30,7 +30,8 @@ static int ask(const char *what, const char *library, struct stook_request *requ
 {
         struct library *l;
         struct target t;
-        int status = target_open(&t, "profile", what, NULL, library), error;
+        const struct target_request of = { .what = what, .library = library };
+        int status = target_open(&t, "profile", &of), error;
 
         if (status)
                 return status;

@@ -1,7 +1,6 @@
 /*
  * Purpose: replays as JSON; see replay_print.h. Its keys stand in stook-replay(1), and stay.
  */
-#include <stook/version.h>
 #include "cli/replay/replay_print.h"
 
 static void layers_json(const char *key, const struct replay_layers *l, struct json *j)
@@ -187,8 +186,6 @@ static void kernel_json(const struct replay_answer *a, struct json *j)
 
 void replay_json(const struct replay_answer *a, struct json *j)
 {
-        json_count(j, "format", 1);
-        json_string(j, "stook_version", STOOK_VERSION);
         list_json(a->list, a->path, j);
         json_array(j, "replays");
         for (size_t i = 0; i < a->count; i++)

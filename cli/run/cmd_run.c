@@ -11,7 +11,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-#include <stook/version.h>
 #include "cli/commands.h"
 #include "cli/program/against.h"
 #include "cli/program/on_drop_in.h"
@@ -419,8 +418,6 @@ static void write_json(const struct session *s, FILE *out)
         struct json json;
 
         json_begin(&json, out);
-        json_count(&json, "format", 1);
-        json_string(&json, "stook_version", STOOK_VERSION);
         json_array(&json, "command");
         for (char **word = s->options.program; *word; word++)
                 json_string(&json, NULL, *word);

@@ -3,6 +3,7 @@
  */
 #include <math.h>
 #include <string.h>
+#include <stook/version.h>
 #include "cli/text/json.h"
 
 /* Length of the UTF-8 sequence at @s, or 0. */
@@ -81,6 +82,8 @@ void json_begin(struct json *j, FILE *out)
 {
         *j = (struct json){ .out = out, .first = true };
         json_object(j, NULL);
+        json_count(j, "format", 1);
+        json_string(j, "stook_version", STOOK_VERSION);
 }
 
 void json_end(struct json *j)

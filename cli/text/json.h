@@ -16,6 +16,7 @@ struct json {
         bool     first;                 /* nothing written at this depth yet */
 };
 
+/* A document, with the keys that all have first: its format, 1, and the command's version. */
 void json_begin(struct json *json, FILE *out);
 void json_end(struct json *json);
 /* @key: NULL inside an array */

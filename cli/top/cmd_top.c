@@ -37,7 +37,7 @@ static const struct option long_options[] = {
 };
 
 struct options {
-        const char *what, *library;
+        struct target_request request;
         double      every;
 };
 
@@ -77,7 +77,7 @@ static int parse(int argc, char **argv, struct options *o, struct top_choice *ch
                         snprintf(choice->name, sizeof choice->name, "%s", optarg);
                         break;
                 case OPTION_LIBRARY:
-                        o->library = optarg;
+                        o->request.library = optarg;
                         break;
                 case OPTION_HELP:
                 case 'h':
@@ -85,8 +85,8 @@ static int parse(int argc, char **argv, struct options *o, struct top_choice *ch
                 default:
                         return option_refuse("top", c, argv, usage);
                 }
-        o->what = option_process("top", argc, argv, usage);
-        return o->what ? -1 : STATUS_CANNOT;
+        o->request.what = option_process("top", argc, argv, usage);
+        return o->request.what ? -1 : STATUS_CANNOT;
 }
 
 int cmd_top(int argc, char **argv)
@@ -100,11 +100,11 @@ int cmd_top(int argc, char **argv)
 
         if (status >= 0)
                 return status;
-        status = target_open(&t, "top", o.what, NULL, o.library);
+        status = target_open(&t, "top", &o.request);
         if (status)
                 return status;
         if (t.is_core) {
-                say(stderr, "stook top: %s is a core; `stook info` shows it\n", o.what);
+                say(stderr, "stook top: %s is a core; `stook info` shows it\n", o.request.what);
                 status = STATUS_CANNOT;
         } else {
                 state.target = &t;

@@ -76,7 +76,7 @@ class Objects(Inspect):
     def what(self, what, address, status=0):
         done = s.stook("what", "--json", what, address)
         self.assertEqual((done.returncode, done.stderr), (status, ""), done.stdout)
-        return json.loads(done.stdout)["objects"]
+        return json.loads(done.stdout)["libraries"]
 
     def leaks(self, what, *more):
         done = s.stook("leaks", "--json", *more, what)
@@ -91,11 +91,11 @@ class Objects(Inspect):
             node, freed, lost, large, kept = p.said[0].split()
             inside = hex(int(node, 16) + 9)
             answer, = self.what(p.pid, inside)
-            self.assertEqual((answer["object"], answer["bytes_into"], answer["state"],
+            self.assertEqual((answer["address"], answer["bytes_into"], answer["state"],
                               answer["cache"]), (node, 9, "in use", "malloc-48"))
             holder, = answer["pointers"]                    # head has the pointer to the next
             self.assertEqual((holder["cache"], holder["bytes_into"]), ("malloc-48", 0))
-            answer, = self.what(p.pid, holder["object"])
+            answer, = self.what(p.pid, holder["holder"])
             self.assertTrue(any(q.get("file", "").endswith("/objects")
                                 for q in answer["pointers"]), answer)
             answer, = self.what(p.pid, freed)
@@ -103,7 +103,7 @@ class Objects(Inspect):
             answer, = self.what(p.pid, lost)
             self.assertEqual((answer["state"], answer["pointer_count"]), ("in use", 0), answer)
             answer, = self.what(p.pid, hex(int(large, 16) + 150000))
-            self.assertEqual((answer["object"], answer["cache"], answer["bytes_into"]),
+            self.assertEqual((answer["address"], answer["cache"], answer["bytes_into"]),
                              (large, "malloc-large", 150000))
             answer, = self.what(p.pid, kept)
             self.assertTrue(any("thread" in q for q in answer["pointers"]), answer)
@@ -137,7 +137,7 @@ class Objects(Inspect):
         with unittest.mock.patch.dict(os.environ, LD_PRELOAD=s.DROP_IN, STOOK_DEBUG="FZPU"):
             core = self.core(self.program())
         self.assertEqual(self.what(core, "0x10", 1), [])
-        group = self.leaks(core)["groups"][0]
+        group = self.leaks(core)["leaks"][0]
         answer, = self.what(core, group["first"])
         self.assertEqual((answer["state"], answer["requested_bytes"]), ("in use", 300000))
         self.assertRegex(answer["allocated"]["stack"][0], r"^lose .*:\d+$")
@@ -155,7 +155,7 @@ class Objects(Inspect):
     # ---- leaks ----
 
     def lost(self, answer):
-        return sorted((g["cache"], g["objects"], g["bytes"]) for g in answer["groups"])
+        return sorted((g["cache"], g["objects_lost"], g["bytes_lost"]) for g in answer["leaks"])
 
     def test_leaks(self):
         """Two of eight objects are lost: by cache, with U by the calls. Nothing else is."""
@@ -168,13 +168,13 @@ class Objects(Inspect):
                              r"\d+ live objects\n  1 object, \d+ bytes of malloc-large, such as 0x")
         with Running(self.program(), env=preloaded(STOOK_DEBUG="FZPUQ")) as p:
             answer = self.leaks(p.pid)
-            self.assertEqual([(g["objects"], g["bytes"]) for g in answer["groups"]],
+            self.assertEqual([(g["objects_lost"], g["bytes_lost"]) for g in answer["leaks"]],
                              [(1, 300000), (1, 77)])
-            for group in answer["groups"]:
+            for group in answer["leaks"]:
                 self.assertRegex(group["allocated_by"][0], r"^lose .*:\d+$")
                 self.assertRegex(group["allocated_by"][1], r"^main .*:\d+$")
             answer = self.leaks(p.pid, "--suppress", "nothing,los*")
-            self.assertEqual((answer["groups"], answer["objects_suppressed"]), ([], 2))
+            self.assertEqual((answer["leaks"], answer["objects_suppressed"]), ([], 2))
             done = s.stook("leaks", "--suppress", "lose", p.pid)
             self.assertEqual(done.returncode, 0)
             self.assertRegex(done.stdout, ": no leak among .*\n  suppressed: 2 objects\n")
@@ -182,7 +182,7 @@ class Objects(Inspect):
     def test_leaks_core(self):
         with unittest.mock.patch.dict(os.environ, LD_PRELOAD=s.DROP_IN, STOOK_DEBUG="U"):
             answer = self.leaks(self.core(self.program()))
-        self.assertEqual([g["bytes"] for g in answer["groups"]], [300000, 77], answer)
+        self.assertEqual([g["bytes_lost"] for g in answer["leaks"]], [300000, 77], answer)
 
     def test_leaks_busy(self):
         """Objects that move all the time are not lost."""
@@ -234,7 +234,7 @@ class Objects(Inspect):
             mine = {str(row["pid"]): row for row in answer["processes"]}
             self.assertGreaterEqual(mine[p.pid]["live_bytes"], 300000)
             self.assertEqual(mine[p.pid]["program"], "objects")
-            self.assertGreater(mine[q.pid]["slab_bytes"], 120000)
+            self.assertGreater(mine[q.pid]["space_bytes"], 120000)
             self.assertEqual(mine[q.pid]["large_bytes"] >> 20, 1)
             self.assertEqual(set(answer["refused"]), 
                              {"not_permitted", "other_version", "gone", "too_many"})

@@ -10,7 +10,8 @@ import unittest
 from pathlib import Path
 
 import stook as s
-from heaps import DAMAGE, HEAPS, Inspect, Running
+from heaps import DAMAGE, HEAPS, Inspect, Running, preloaded
+from objects import OBJECTS
 from replay import Perf
 
 try:
@@ -99,6 +100,19 @@ class Schema(Inspect):
         with Running(self.shared()) as p:
             self.keeps("info", json.loads(s.stook("info", "--json", p.pid).stdout))
 
+    def test_objects(self):
+        """What tells of single objects, of leaks and of all processes."""
+        with Running(self.compile("objects", OBJECTS, "-g", "-pthread"),
+                     env=preloaded(STOOK_DEBUG="FZPUQ")) as p:
+            for address in p.said[0].split():
+                done = s.stook("what", "--json", p.pid, address)
+                self.assertEqual((done.returncode, done.stderr), (0, ""))
+                self.keeps("what", json.loads(done.stdout))
+            for name, *args in (("leaks", p.pid), ("ps",)):
+                done = s.stook(name, "--json", *args)
+                self.assertEqual((done.returncode, done.stderr), (name == "leaks", ""))
+                self.keeps(name, json.loads(done.stdout))
+
     def test_replay(self):
         perf = Perf()
         for i in range(2000):
@@ -140,7 +154,8 @@ class Schema(Inspect):
     # ---- the schemas ----
 
     def test_they_are_schemas(self):
-        self.assertEqual(set(SCHEMAS), {"bench", "info", "run", "replay", "report"})
+        self.assertEqual(set(SCHEMAS), {"bench", "info", "leaks", "ps", "replay", "report", "run",
+                                        "what"})
         for name, schema in SCHEMAS.items():
             jsonschema.Draft202012Validator.check_schema(schema)
             version = schema["properties"]["format"]["const"]
