@@ -14,6 +14,7 @@ import unittest
 import urllib.request
 from pathlib import Path
 
+import attacks
 import prometheus
 import stook as s
 from heaps import Inspect, Running, preloaded
@@ -185,34 +186,12 @@ class Serves(Inspect):
     def test_attacked(self):
         """Malformed requests, a thousand slow clients, processes that vanish: others are served."""
         with Running(self.program(), env=preloaded()), Exporter() as e:
-            for request in (b"\0" * 1000, b"GET\r\n\r\n", b"GET /metrics HTTP/9.9\r\n\r\n",
-                            b"GET " + b"/" * 100000 + b" HTTP/1.1\r\n\r\n",
-                            b"GET / HTTP/1.1\r\n" + b"X: y\r\n" * 20000 + b"\r\n",
-                            b"POST /metrics HTTP/1.1\r\nContent-Length: 99999999999999\r\n\r\n",
-                            b"GET /metrics HTTP/1.1\r\nContent-Length: -1\r\n\r\n"):
-                with socket.create_connection(("127.0.0.1", e.port), timeout=30) as client:
-                    try:
-                        client.sendall(request)
-                        client.shutdown(socket.SHUT_WR)
-                        client.recv(1 << 16)
-                    except OSError:
-                        pass
-            slow = []
-            try:
-                for _ in range(1000):
-                    client = socket.create_connection(("127.0.0.1", e.port), timeout=30)
-                    client.sendall(b"GET /met")
-                    slow.append(client)
-            except OSError as error:
-                self.skipTest(f"no thousand connections here: {error}")
-            try:
+            attacks.send_malformed(e.port)
+            with attacks.slow_clients(self, e.port):
                 for _ in range(20):
                     gone = subprocess.Popen(["true"], env=preloaded())
                     self.assertEqual(e.get("/metrics")[0], 200)
                     gone.wait()
-            finally:
-                for client in slow:
-                    client.close()
             self.assertEqual(e.get("/metrics", OPENMETRICS)[0], 200)
 
     @unittest.skipUnless(shutil.which("promtool"), "no promtool")
