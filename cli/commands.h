@@ -17,6 +17,7 @@ int cmd_profile(int argc, char **argv);
 int cmd_ps(int argc, char **argv);
 int cmd_record(int argc, char **argv);
 int cmd_replay(int argc, char **argv);
+int cmd_report(int argc, char **argv);
 int cmd_run(int argc, char **argv);
 int cmd_top(int argc, char **argv);
 int cmd_tune(int argc, char **argv);

@@ -23,6 +23,7 @@ static const struct command {
         { "what", cmd_what, "what does a pointer of a process, or of a core, lead to?" },
         { "leaks", cmd_leaks, "objects of a process, or of a core, that nothing leads to" },
         { "check", cmd_check, "is the heap of a running process, or of a core, sound?" },
+        { "report", cmd_report, "a page of a process, a core, a heap profile or a trace" },
         { "exporter", cmd_exporter, "serve metrics and heap profiles of all processes on Stook" },
         { "top", cmd_top, "watch the caches of a running process" },
         { "tune", cmd_tune, "change a cache of a running process" },

@@ -11,6 +11,9 @@
 #include "cli/files/packed.h"
 #include "record/trace_format.h"
 
+const char file_kind_core[] = "a core: `stook info` reads it";
+const char file_kind_trace[] = "a trace: `stook replay` reads it";
+
 /* Of an ELF file of any machine: its type is where it is in all of them. */
 static const char *kind_of_elf(const char *begin, size_t bytes)
 {
@@ -19,7 +22,7 @@ static const char *kind_of_elf(const char *begin, size_t bytes)
         if (bytes >= offsetof(Elf64_Ehdr, e_type) + sizeof type)
                 memcpy(&type, begin + offsetof(Elf64_Ehdr, e_type), sizeof type);
         if (type == ET_CORE)
-                return "a core: `stook info` reads it";
+                return file_kind_core;
         return type == ET_EXEC || type == ET_DYN ? "a program or a library" : "an object file";
 }
 
@@ -28,7 +31,7 @@ const char *file_kind(const char *begin, size_t bytes)
         const uint64_t trace = STOOK_TRACE_MAGIC;
 
         if (bytes >= sizeof trace && !memcmp(begin, &trace, sizeof trace))
-                return "a trace: `stook replay` reads it";
+                return file_kind_trace;
         if (bytes >= SELFMAG && !memcmp(begin, ELFMAG, SELFMAG))
                 return kind_of_elf(begin, bytes);
         if (bytes && packed_by(begin, bytes))

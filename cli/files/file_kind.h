@@ -7,6 +7,9 @@
 
 #include <stddef.h>
 
+/* Two of the answers. */
+extern const char file_kind_core[], file_kind_trace[];
+
 /* What begins so, as a text behind "but"; NULL: not known. */
 const char *file_kind(const char *begin, size_t bytes);
 

@@ -6,6 +6,7 @@
 
 #include <stdio.h>
 #include "cli/heap/heap.h"
+#include "cli/memory/target.h"
 #include "cli/text/json.h"
 
 struct info_view {
@@ -31,6 +32,11 @@ void info_text(const struct heap *heap, const struct info_view *view, FILE *out)
 /* One object, of an array or (@key) of an object. */
 void info_json(const struct heap *heap, const struct info_view *view, const char *library,
                struct json *json);
+/*
+ * An array "libraries": each copy of the target, with everything of it. Return: 0; -errno: the
+ * array has what could be read before. @why, of 160 bytes, says in a line what the matter is.
+ */
+int info_json_all(struct target *target, struct json *json, char *why);
 /*
  * The text format of Prometheus, version 0.0.4, or that of OpenMetrics, without its last line.
  * Metrics of all heaps stand together, so this takes them all; they may be of several processes.

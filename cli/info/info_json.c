@@ -5,6 +5,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include "cli/info/info.h"
 #include "policy/constants.h"
 
@@ -247,4 +248,25 @@ void info_json(const struct heap *h, const struct info_view *view, const char *l
         write_options(h, j);
         json_object_end(j);
         free(caches);
+}
+
+int info_json_all(struct target *t, struct json *j, char *why)
+{
+        const struct info_view all = { 0 };
+        int error = 0;
+
+        json_array(j, "libraries");
+        for (struct library *at = NULL; !error && (at = target_next(t, at));) {
+                struct heap h;
+
+                error = heap_read(&h, &t->memory, at, HEAP_OBJECTS);
+                if (!error) {
+                        info_json(&h, &all, at->image->path, j);
+                        heap_free(&h);
+                } else {
+                        memcpy(why, h.error, sizeof h.error);
+                }
+        }
+        json_array_end(j);
+        return error;
 }

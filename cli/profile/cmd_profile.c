@@ -11,12 +11,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 #include "cli/commands.h"
-#include "cli/heap/heap.h"
+#include "cli/info/info.h"
 #include "cli/memory/target.h"
+#include "cli/page/page.h"
 #include "cli/profile/flame.h"
 #include "cli/profile/pprof_write.h"
+#include "cli/profile/profile_json.h"
 #include "cli/profile/profile_live.h"
-#include "cli/profile/profile_page.h"
 #include "cli/profile/profile_session.h"
 #include "cli/profile/profile_text.h"
 #include "cli/program/on_drop_in.h"
@@ -79,8 +80,7 @@ struct session {
         struct options options;
         struct pprof   profile;
         struct target  target;          /* if `is_live` */
-        struct heap    heap;            /* if `has_heap` */
-        bool           is_live, has_heap;
+        bool           is_live;
         char           name[512];       /* of the file or process */
 };
 
@@ -240,8 +240,26 @@ static int draw(const struct profile_view *v, const char *name)
         return fine ? 0 : -ENOMEM;
 }
 
+/* Of a process with its heap, as far as that can be read. Return: 0; -errno. */
+static int write_page(struct session *s, const struct profile_view *v)
+{
+        struct page page;
+        char why[160];
+        int error;
+
+        if (!page_begin(&page, s->name))
+                return -ENOMEM;
+        error = profile_json(v, &page.json);
+        if (!error && s->is_live)
+                info_json_all(&s->target, &page.json, why);
+        if (!error)
+                return page_end(&page, stdout);
+        page_drop(&page);
+        return error;
+}
+
 /* Return: 0; -errno. */
-static int print(const struct session *s, const struct profile_view *v)
+static int print(struct session *s, const struct profile_view *v)
 {
         switch (s->options.form) {
         case FORM_FOLDED:
@@ -250,7 +268,7 @@ static int print(const struct session *s, const struct profile_view *v)
         case FORM_SVG:
                 return draw(v, s->name);
         case FORM_HTML:
-                return profile_page(v, s->name, s->has_heap ? &s->heap : NULL, stdout);
+                return write_page(s, v);
         case FORM_PPROF:
                 return pprof_write(v->names, v->type, stdout);
         default:
@@ -363,8 +381,6 @@ static int read_live(struct session *s)
                 if (error)
                         continue;
                 target_name(&s->target, l, s->name, sizeof s->name);
-                s->has_heap = o->form == FORM_HTML &&
-                              !heap_read(&s->heap, &s->target.memory, l, HEAP_COUNTS);
         }
         if (!error)
                 return 0;
@@ -418,8 +434,6 @@ int cmd_profile(int argc, char **argv)
         if (!status)
                 status = show_all(&s);
         pprof_release(&s.profile);
-        if (s.has_heap)
-                heap_free(&s.heap);
         if (s.is_live)
                 target_close(&s.target);
         return status;

@@ -108,7 +108,8 @@ static int parse(int argc, char **argv, struct options *o)
         const unsigned unset = UINT_MAX;
         int option;
 
-        *o = (struct options){ .settings = { -1, -1, -1, 0, 1, unset, NULL } };
+        *o = (struct options){ .settings = replay_settings_usual };
+        o->settings.timed = unset;
         opterr = 0;
         while ((option = getopt_long(argc, argv, ":h", long_options, NULL)) != -1) {
                 if (option == OPTION_HELP || option == 'h')

@@ -196,3 +196,27 @@ void replay_json(const struct replay_answer *a, struct json *j)
         if (a->kernel)
                 kernel_json(a, j);
 }
+
+bool replay_json_usual(const char *path, struct json *j, char *message, size_t bytes)
+{
+        const struct replay_grid grid = { .count = 0 };
+        struct replay_result result = { .samples = NULL };
+        struct replay_list list;
+        struct replay_answer a = { .list = &list, .path = path, .grid = &grid, .results = &result,
+                                   .count = 1 };
+        bool fine = replay_list_read(&list, path, message, bytes);
+
+        if (!fine)
+                return false;
+        if (!list.count)
+                snprintf(message, bytes, "%s: it has no allocation", path);
+        fine = list.count && replay_watch(&list, &replay_settings_usual, &result, message, bytes);
+        if (fine) {
+                json_object(j, "replay");
+                replay_json(&a, j);
+                json_object_end(j);
+                replay_result_release(&result);
+        }
+        replay_list_release(&list);
+        return fine;
+}

@@ -38,6 +38,12 @@ void replay_print_kernel(const struct replay_answer *answer, FILE *out);
 /* The keys are documented in stook-replay(1). */
 void replay_json(const struct replay_answer *answer, struct json *json);
 
+/*
+ * Replays a trace as the library would run it, and writes that as an object "replay". False:
+ * @message, of @bytes, says why in a line.
+ */
+bool replay_json_usual(const char *path, struct json *json, char *message, size_t bytes);
+
 /* Memory over time; or what each value of a sweep does; or heat maps. False: no memory. */
 bool replay_picture(const struct replay_answer *answer, FILE *out);
 

@@ -20,6 +20,10 @@ struct replay_mapped {
         struct replay_file *file;
 };
 
+const struct replay_settings replay_settings_usual = {
+        .capacity = -1, .barn_full = -1, .barn_empty = -1, .nodes = 1,
+};
+
 /* ---- the file ---- */
 
 static bool map_file(struct replay_mapped *m, size_t bytes)

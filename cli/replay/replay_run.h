@@ -23,6 +23,9 @@ struct replay_settings {
         const int32_t *capacities;      /* of each cache, -1: the one above; NULL: of all */
 };
 
+/* As the library chooses all of it, and not timed. */
+extern const struct replay_settings replay_settings_usual;
+
 /* By what answered them. Of objects of caches; large ones have no such layers. */
 struct replay_layers {
         uint64_t slot, barn, slabs;

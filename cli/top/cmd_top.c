@@ -10,34 +10,43 @@
 #include "cli/text/plain_text.h"
 #include "cli/top/top.h"
 
+#define WEB_DEFAULT "127.0.0.1:0"
+
 static const char usage[] =
         "usage: stook top [--every SECONDS] [--sort COLUMN] [--name PATTERN] [--library NAME]\n"
-        "                 PID\n";
+        "                 [--web[=ADDRESS:PORT]] PID\n";
 static const char help[] =
         "\n"
         "Watches the caches of a running process of the same user. The process is only read.\n"
-        "Keys: h shows them all; q ends it.\n"
+        "Keys: h shows them all; q ends it. With --web a page in a browser shows them.\n"
         "\n"
         "options:\n"
         "  --every SECONDS  between two looks (1)\n"
         "  --sort COLUMN    by the heading of a column, such as LIVE or ALLOC/s\n"
         "  --name PATTERN   only caches whose name has it in it, or matches it\n"
         "  --library NAME   the copy of the library in a file with NAME in its path\n"
+        "  --web[=ADDRESS:PORT]\n"
+        "                   serve a page at this address of loopback (127.0.0.1, any port), until\n"
+        "                   SIGINT or SIGTERM. It is said with a token, without which nothing of\n"
+        "                   the process is shown. It has all caches, with every figure\n"
         "  --help           show this\n";
 
-enum { OPTION_EVERY = OPTION_FIRST, OPTION_SORT, OPTION_NAME, OPTION_LIBRARY, OPTION_HELP };
+enum { OPTION_EVERY = OPTION_FIRST, OPTION_SORT, OPTION_NAME, OPTION_LIBRARY, OPTION_WEB,
+       OPTION_HELP };
 
 static const struct option long_options[] = {
         { "every", required_argument, NULL, OPTION_EVERY },
         { "sort", required_argument, NULL, OPTION_SORT },
         { "name", required_argument, NULL, OPTION_NAME },
         { "library", required_argument, NULL, OPTION_LIBRARY },
+        { "web", optional_argument, NULL, OPTION_WEB },
         { "help", no_argument, NULL, OPTION_HELP },
         { 0 }
 };
 
 struct options {
         struct target_request request;
+        const char *web;                /* where a page is served; NULL: it is not */
         double      every;
 };
 
@@ -79,6 +88,9 @@ static int parse(int argc, char **argv, struct options *o, struct top_choice *ch
                 case OPTION_LIBRARY:
                         o->request.library = optarg;
                         break;
+                case OPTION_WEB:
+                        o->web = optarg ? optarg : WEB_DEFAULT;
+                        break;
                 case OPTION_HELP:
                 case 'h':
                         return option_help(usage, help);
@@ -106,6 +118,8 @@ int cmd_top(int argc, char **argv)
         if (t.is_core) {
                 say(stderr, "stook top: %s is a core; `stook info` shows it\n", o.request.what);
                 status = STATUS_CANNOT;
+        } else if (o.web) {
+                status = top_web(&t, o.every, o.web);
         } else {
                 state.target = &t;
                 state.library = target_next(&t, NULL);

@@ -74,5 +74,7 @@ void top_make_line(const struct top_state *state, const struct top_choice *choic
  * says so.
  */
 int  top_run(struct top_state *state, struct top_choice *choice, double every);
+/* Serves a page at @listen, until SIGINT or SIGTERM. Return: the exit status. */
+int  top_web(struct target *target, double every, const char *listen);
 
 #endif

@@ -299,7 +299,8 @@ int main(void)
         self.assertEqual(live["make"], 1000000)
         self.assertRegex(top, r"^peak_space: 1\.\d MiB ")
         self.assertIn("    allocated by\n        make ", lives)
-        self.assertIn("malloc-", {cache["name"][:7] for cache in self.data_of(page)["caches"]})
+        library, = self.data_of(page)["libraries"]
+        self.assertIn("malloc-", {cache["name"][:7] for cache in library["caches"]})
         copy = self.path("copy.pb")
         with open(copy, "wb") as f:
             f.write(named)
@@ -317,7 +318,7 @@ int main(void)
         self.assertNotEqual(stook("profile", "999999999").returncode, 0)
 
     def data_of(self, page):
-        """The profile in a page."""
+        """What a page has."""
         text = re.search(r'(?s)<script type="application/json" id="data">(.*?)</script>', page)
         return json.loads(text.group(1))
 
@@ -334,7 +335,8 @@ int main(void) { return !f(); }""", terms=",lifetimes")
         self.assertEqual(page.count("</script>"), 2)
         self.assertIsNone(re.search(r'(src|href)\s*=\s*"(?!data:)', page))
         self.assertEqual(re.findall(r"https?://[^\"]*", page), ["http://www.w3.org/2000/svg"])
-        data = self.data_of(page)
+        self.assertNotIn("libraries", self.data_of(page))
+        data = self.data_of(page)["profile"]
         self.assertEqual([t["name"] for t in data["types"]][4:6], ["peak_objects", "peak_space"])
         sums = self.folded(path, "inuse_space")
         named = {}
@@ -343,7 +345,6 @@ int main(void) { return !f(); }""", terms=",lifetimes")
                 named[name] = named.get(name, 0) + stack["values"][3]
         self.assertEqual({k: v for k, v in named.items() if v}, sums)
         self.assertTrue(data["lifetimes"])
-        self.assertNotIn("caches", data)
 
     def test_real_pprof(self):
         """pprof itself reads what the library writes, and what the command writes."""
