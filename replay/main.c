@@ -19,6 +19,7 @@
 #include <unistd.h>
 #include <stook/stook.h>
 #include "made_up_cpu.h"
+#include "malloc/malloc.h"
 #include "pages/span.h"
 #include "replay_file.h"
 
@@ -96,10 +97,28 @@ static unsigned setting(int asked)
         return asked < 0 ? 0 : asked ? (unsigned)asked : STOOK_NONE;
 }
 
+/*
+ * A trace of the drop-in has malloc's classes: they are made as malloc makes them, with its
+ * sheaves, barns and slabs. NULL: the cache is none of them, or there is no memory.
+ */
+static struct stook_cache *make_class(const struct replay_cache *cache)
+{
+        char name[STOOK_CLASS_NAME_BYTES];
+        unsigned class;
+
+        if (cache->object_bytes > STOOK_CLASS_MAX)
+                return NULL;
+        class = stook_class_for(cache->object_bytes);
+        snprintf(name, sizeof name, "malloc-%u", stook_class_bytes[class]);
+        return cache->object_bytes == stook_class_bytes[class] && !strcmp(cache->name, name)
+                       ? stook_class_cache(class) : NULL;
+}
+
 static void make_caches(struct replay *r)
 {
         const struct replay_file *f = r->file;
         const struct replay_cache *caches = (const void *)((char *)f + f->at_caches);
+
         r->caches = room(f->caches * sizeof *r->caches);
         for (uint64_t i = 0; i < f->caches; i++) {
                 struct stook_tuning tuning = {
@@ -108,7 +127,10 @@ static void make_caches(struct replay *r)
                         setting(f->barn_full), setting(f->barn_empty)
                 };
 
-                r->caches[i] = stook_cache_create(caches[i].name, caches[i].object_bytes, NULL);
+                r->caches[i] = make_class(&caches[i]);
+                if (!r->caches[i])
+                        r->caches[i] = stook_cache_create(caches[i].name, caches[i].object_bytes,
+                                                          NULL);
                 if (!r->caches[i])
                         die(errno == EAGAIN ? "the trace has more caches than Stook" :
                             "no memory for the caches of the trace");

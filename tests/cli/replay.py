@@ -3,7 +3,7 @@
 capacity, slots and nodes change what answers them as they should; all inputs are understood, plain
 and packed; damaged text is a line with its position, exit status 2, and never a crash; of a trace
 only the damaged blocks are left out; what is advised follows from the figures by the rule of the
-manual; a kernel's own figures are read and told beside."""
+manual; a kernel's own figures are read and told beside; malloc's classes have the drop-in's settings."""
 import gzip
 import json
 import lzma
@@ -11,13 +11,31 @@ import os
 import random
 import re
 import shutil
+import subprocess
 import tarfile
 import tempfile
 import unittest
 import xml.etree.ElementTree as ElementTree
 
+from heaps import Inspect, Running, preloaded
 from stook import main, stook
 from trace_file import Block
+
+
+CLASSES = r"""
+#include <stdio.h>
+#include <stdlib.h>
+int main(void)
+{
+        static const size_t sizes[] = { 16, 64, 256, 512, 1024, 3072, 4096, 8192, 32768, 65536 };
+        int bad = 0;
+        for (int i = 0; i < 10; i++)
+                bad |= !malloc(sizes[i]);
+        puts("ready");
+        fflush(stdout);
+        return getchar() != EOF || bad;
+}
+"""
 
 
 class Perf:
@@ -631,6 +649,38 @@ class Refusals(Replay):
             self.assertIn(done.returncode, (0, 2), done)
             self.assertEqual(done.stderr.count("\n"), 1 if done.returncode else 0, done)
             self.assertNotIn("signal", done.stderr)
+
+
+class Classes(Inspect):
+    """Of a program's own classes, beside what it has itself."""
+
+    def test_settings(self):
+        """Malloc's classes are replayed with the sheaves and slabs that the drop-in gives them."""
+        program = self.compile("classes", CLASSES)
+        trace = os.path.join(self.folder, "classes.trace")
+        done = stook("record", "-o", trace, "--", program, stdin=subprocess.DEVNULL)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        done = stook("replay", "--repeat", "1", "--json", "-", trace)
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        replayed = {c["name"]: c for c in json.loads(done.stdout)["replays"][0]["caches"]}
+        with Running(program, env=preloaded()) as p:
+            real = {c["name"]: c for c in self.info("--all", p.pid)[0]["caches"]}
+        self.assertLessEqual({f"malloc-{n}" for n in (16, 64, 256, 512, 1024, 3072, 4096, 8192,
+                                                      32768, 65536)}, set(replayed))
+        for name, cache in replayed.items():
+            for key in ("sheaf_capacity", "stride", "object_size"):
+                self.assertEqual(cache[key], real[name][key], (name, key))
+            self.assertEqual(cache["space_bytes"], cache["slabs"] * real[name]["slab_bytes"], name)
+
+    def test_others_named_so(self):
+        """A cache that is only named like a class is none."""
+        a = Block(at_ns=1000).thread(7, 0).cache(3, "malloc-100", 100, 112).alloc(2000, 0x1000, 3)
+        trace = os.path.join(self.folder, "other.trace")
+        with open(trace, "wb") as f:
+            f.write(a.bytes())
+        done = stook("replay", "--repeat", "1", "--json", "-", trace)
+        cache, = json.loads(done.stdout)["replays"][0]["caches"]
+        self.assertEqual((cache["name"], cache["object_size"]), ("malloc-100", 100))
 
 
 if __name__ == "__main__":
