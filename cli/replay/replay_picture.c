@@ -2,16 +2,39 @@
  * Purpose: the pictures of `stook replay`; see replay_print.h.
  */
 #include <stdlib.h>
+#include "cli/program/on_drop_in.h"
 #include "cli/replay/chart.h"
 #include "cli/replay/heat_map.h"
 #include "cli/replay/replay_print.h"
+#include "cli/text/plain_text.h"
 
-static void draw_memory(const struct replay_result *r, FILE *out)
+#define TITLE_BYTES 256
+
+/* "TRACE, CACHE: WHAT", in printable characters; several caches are counted. */
+static const char *title_of(const struct replay_answer *a, const char *what,
+                            char text[TITLE_BYTES])
 {
+        const struct replay_list *list = a->list;
+        char trace[TITLE_BYTES / 2], cache[80];
+
+        if (list->cache_count == 1)
+                snprintf(cache, sizeof cache, "%s", list->caches[0].name);
+        else
+                snprintf(cache, sizeof cache, "%zu caches", list->cache_count);
+        snprintf(text, TITLE_BYTES, "%s, %s: %s",
+                 plain_text(name_of_program(a->path), trace, sizeof trace), cache, what);
+        return text;
+}
+
+static void draw_memory(const struct replay_answer *a, FILE *out)
+{
+        const struct replay_result *r = &a->results[0];
+        char title[TITLE_BYTES];
         double ms[REPLAY_SAMPLES], live[REPLAY_SAMPLES], taken[REPLAY_SAMPLES];
         double resident[REPLAY_SAMPLES];
         struct chart memory = {
-                .title = "Memory", .x_title = "milliseconds of the trace", .unit = CHART_BYTES,
+                .title = title_of(a, "memory", title), .unit = CHART_BYTES,
+                .x_title = "milliseconds of the trace",
                 .points = r->sample_count, .x = ms,
                 .lines = { { "resident", resident }, { "slabs and large objects", taken },
                            { "wanted by objects", live } },
@@ -58,14 +81,16 @@ static void fill_curves(const struct curves *c, const struct replay_result *resu
         }
 }
 
-static bool draw_sweep(const struct replay_result *results, const struct replay_sweep *sweep,
-                       FILE *out)
+static bool draw_sweep(const struct replay_answer *a, FILE *out)
 {
+        const struct replay_sweep *sweep = &a->grid->sweep[0];
+        char title[TITLE_BYTES];
         double *room = calloc(5 * sweep->count, sizeof *room);
         struct curves c = { room, room + sweep->count, room + 2 * sweep->count,
                             room + 3 * sweep->count, room + 4 * sweep->count };
         struct chart calls = {
-                .title = "Calls that the slot's own sheaves did not answer", .unit = CHART_SHARE,
+                .title = title_of(a, "calls that the slot's own sheaves did not answer", title),
+                .unit = CHART_SHARE,
                 .x_title = sweep->of->name, .points = sweep->count, .labels = sweep->values,
                 .lines = { { "barn or slabs", c.missed }, { "slabs", c.slabs } },
                 .line_count = 2,
@@ -84,7 +109,7 @@ static bool draw_sweep(const struct replay_result *results, const struct replay_
 
         if (!room)
                 return false;
-        fill_curves(&c, results, sweep->count);
+        fill_curves(&c, a->results, sweep->count);
         chart_page_begin(out, 3);
         chart_draw(out, 0, &calls);
         chart_draw(out, 1, &time);
@@ -156,14 +181,15 @@ static void draw_maps(const struct maps *m, double y, FILE *out)
         }
 }
 
-/* The cache, and the values of what is on no axis. */
+/* The trace, the cache, and the values of what is on no axis. */
 static void draw_title(const struct maps *m, uint32_t cache, size_t behind, double y, FILE *out)
 {
         const struct replay_grid *grid = m->answer->grid;
-        char title[256];
+        char title[2 * TITLE_BYTES], trace[TITLE_BYTES];
         struct replay_layers l = replay_cache_layers(&m->answer->results[0], cache);
-        size_t n = (size_t)snprintf(title, sizeof title, "%s, %llu calls",
-                                    m->answer->list->caches[cache].name,
+        size_t n = (size_t)snprintf(title, sizeof title, "%.80s, %s: %llu calls",
+                                    plain_text(name_of_program(m->answer->path), trace,
+                                               sizeof trace), m->answer->list->caches[cache].name,
                                     (unsigned long long)(l.slot + l.barn + l.slabs));
 
         for (unsigned s = 2; s < grid->count; s++)
@@ -227,7 +253,7 @@ bool replay_picture(const struct replay_answer *a, FILE *out)
         if (a->grid->count > 1)
                 return draw_grid(a, out);
         if (a->grid->count)
-                return draw_sweep(a->results, &a->grid->sweep[0], out);
-        draw_memory(&a->results[0], out);
+                return draw_sweep(a, out);
+        draw_memory(a, out);
         return true;
 }

@@ -3,7 +3,8 @@
 capacity, slots and nodes change what answers them as they should; all inputs are understood, plain
 and packed; damaged text is a line with its position, exit status 2, and never a crash; of a trace
 only the damaged blocks are left out; what is advised follows from the figures by the rule of the
-manual; a kernel's own figures are read and told beside; malloc's classes have the drop-in's settings."""
+manual; a kernel's own figures are read and told beside; malloc's classes have the drop-in's
+settings."""
 import gzip
 import json
 import lzma
@@ -395,6 +396,9 @@ class Settings(Replay):
         self.assertEqual((done.returncode, done.stderr), (0, ""))
         svg = ElementTree.parse(self.path + ".svg").getroot()
         self.assertEqual(len(svg.findall("{http://www.w3.org/2000/svg}polyline")), 3)
+        cache = self.replay(pairs(80).text())["replays"][0]["caches"][0]["name"]
+        self.assertEqual(svg.find(".//{http://www.w3.org/2000/svg}text").text,
+                         f"{os.path.basename(self.path)}, {cache}: memory")
 
     def test_variables_of_the_user(self):
         """What the user's environment says is not what the replay was told."""
