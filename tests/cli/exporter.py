@@ -199,6 +199,23 @@ class Serves(Inspect):
         done = promtool("test", "rules", "stook.rules.test.yml", cwd=PROMETHEUS)
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
 
+    @unittest.skipUnless(shutil.which("promtool"), "no promtool")
+    def test_dashboard(self):
+        """Prometheus understands what the dashboard asks, with Grafana's variables filled in."""
+        board = json.loads((PROMETHEUS / "stook-dashboard.json").read_text())
+        variables = {v["name"] for v in board["templating"]["list"]}
+        rules = ["groups:", "- name: dashboard", "  rules:"]
+        for i, target in enumerate(t for panel in board["panels"] for t in panel["targets"]):
+            used = set(re.findall(r"\$(\w+)", target["expr"])) - {"__rate_interval"}
+            self.assertLessEqual(used, variables)
+            expression = target["expr"].replace("$__rate_interval", "1m")
+            expression = re.sub(r"\$\w+", ".*", expression)
+            rules += [f"  - record: panel:{i}", f"    expr: {json.dumps(expression)}"]
+        file = Path(self.folder, "dashboard.yml")
+        file.write_text("\n".join(rules) + "\n")
+        done = promtool("check", "rules", str(file))
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+
     def test_names(self):
         """Rules and dashboard name metrics that there are."""
         with Running(self.shared()), Exporter() as e:
