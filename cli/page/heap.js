@@ -119,19 +119,19 @@ function heatCell(text, heat, title) {
   cell.style.setProperty("--heat", (100 * Math.sqrt(heat)).toFixed(0) + "%");
   return cell;
 }
-const SHARES = [["none", "0"], ["to_25_percent", "to 25"], ["to_50_percent", "to 50"], ["to_75_percent", "to 75"],
-  ["below_100_percent", "below 100"], ["all", "100 %"]];
+const SHARES = [["none", "0"], ["to_25_percent", "≤25"], ["to_50_percent", "≤50"], ["to_75_percent", "≤75"],
+  ["below_100_percent", "<100"], ["all", "100"]];
 function drawSlabs(section) {
   const caches = heap().caches.filter(c => c.slabs && c.slabs_by_objects_out).sort((a, b) => b.space_bytes - a.space_bytes);
   const rows = caches.slice(0, rowsMost).map(c => element("tr", {}, element("td", { class: "name" }, c.name),
     ...SHARES.map(([key, name]) => {
       const n = c.slabs_by_objects_out[key], bytesOf = n * c.slab_bytes;
       return heatCell(n ? count(n) : "", n / c.slabs, `${c.name}: ${count(n)} of ${count(c.slabs)} slabs, ${bytes(bytesOf)}`);
-    }), element("td", {}, bytes(c.space_bytes)), element("td", { class: "wide" }, c.pinned_bytes ? bytes(c.pinned_bytes) : "")));
+    }), element("td", { class: "wide" }, bytes(c.space_bytes)), element("td", { class: "wide" }, c.pinned_bytes ? bytes(c.pinned_bytes) : "")));
   section.replaceChildren(...libraries(), empty("Slabs of each cache by how many of their objects are out, with users or in " +
     "sheaves, in percent. Slabs on the left could be given back soon; what only sheaves keep is pinned."),
-    rows.length ? table([{ name: "Cache", class: "name" }, ...SHARES.map(([, name]) => ({ name })), { name: "Space" },
-      { name: "Pinned", class: "wide" }], rows) : empty("There are no slabs."));
+    rows.length ? table([{ name: "Cache", class: "name" }, ...SHARES.map(([, name]) => ({ name })),
+      { name: "Space", class: "wide" }, { name: "Pinned", class: "wide" }], rows) : empty("There are no slabs."));
   showMore(section, caches.length);
 }
 function drawSheaves(section) {
