@@ -145,7 +145,7 @@ void stook_meta_give_back(void)
         while (!__atomic_compare_exchange_n(&r->bump, &at, size, true, __ATOMIC_SEQ_CST,
                                             __ATOMIC_RELAXED))
                 ;
-        keep = __atomic_load_n(&stook_space_reaching, __ATOMIC_SEQ_CST)         /* range.c M2 */
+        keep = __atomic_load_n(&stook_space_reaching, __ATOMIC_SEQ_CST)    /* space_limit.c M1 */
                        ? size : __atomic_load_n(&r->enabled, __ATOMIC_ACQUIRE);
         if (keep < size) {
                 __atomic_store_n(&r->size, keep, __ATOMIC_RELAXED);

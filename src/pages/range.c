@@ -17,10 +17,6 @@
  *  instruction).
  *  M1: a range's fields are written before `state` becomes READY (release), and read after it
  *  (acquire).
- *  M2: stook_ranges_give_back takes all of the frontier, and then looks whether a thread is between
- *  stook_space_begin and stook_space_end; such a thread counts itself, and then reads the frontier.
- *  Both orders are sequentially consistent, so the thread finds no room or is seen. A smaller
- *  `size` is stored before the frontier is put back (release), and read after it (acquire).
  */
 #include "base/compiler.h"
 #include "base/probe.h"
@@ -135,11 +131,6 @@ bool stook_range_renew(uintptr_t start, size_t bytes, unsigned node)
 
 /* ---- ranges ---- */
 
-static size_t map_bytes(size_t range_bytes)
-{
-        return range_bytes >> STOOK_MAP_SHIFT << 3;
-}
-
 static size_t round_up(size_t n, size_t to)
 {
         return (n + to - 1) & ~(to - 1);
@@ -184,7 +175,7 @@ static void publish(struct stook_range_record *r, uintptr_t base, size_t size, u
 static struct stook_range_record *range_add(size_t size, const uint8_t *nodes, uint32_t parts,
                                            size_t more)
 {
-        size_t page = stook_os_page_bytes(), map = round_up(map_bytes(size * parts), page);
+        size_t page = stook_os_page_bytes(), map = round_up(stook_map_bytes(size * parts), page);
         bool room = __atomic_load_n(&ranges_used, __ATOMIC_RELAXED) + parts <= STOOK_RANGES_MAX;
         size_t bytes = size * parts;
         char *base = room ? stook_os_reserve(bytes + map + more, RANGE_ALIGN) : NULL;
@@ -321,29 +312,6 @@ void stook_ranges_limit(size_t share, bool aside)
         __atomic_store_n(&set_aside, aside, __ATOMIC_RELAXED);
 }
 
-bool stook_ranges_give_back(void)
-{
-        struct stook_range_record *r = &ranges[0];
-        uintptr_t at = __atomic_load_n(&r->frontier, __ATOMIC_RELAXED), size = r->size, keep;
-        size_t page = stook_os_page_bytes(), map = map_bytes(size);
-
-        if (!beside || stook_node_ranges.shift != STOOK_NODES_UNCUT || stook_checker_is_on())
-                return false;
-        while (!__atomic_compare_exchange_n(&r->frontier, &at, size, true, __ATOMIC_SEQ_CST,
-                                            __ATOMIC_RELAXED))
-                ;
-        keep = __atomic_load_n(&stook_space_reaching, __ATOMIC_SEQ_CST)         /* M2 */
-                       ? size : __atomic_load_n(&r->bytes, __ATOMIC_ACQUIRE);
-        if (keep < size) {
-                __atomic_store_n(&r->size, keep, __ATOMIC_RELAXED);
-                stook_os_unreserve((char *)r->base + keep, size - keep);
-                stook_os_unreserve((char *)r->entries + round_up(map_bytes(keep), page),
-                                   map - round_up(map_bytes(keep), page));
-        }
-        __atomic_store_n(&r->frontier, at, __ATOMIC_RELEASE);
-        return keep < size;
-}
-
 /*
  * Makes the map of [0, end) of a range writable, then says so. Several threads may do it at once.
  */
@@ -354,10 +322,10 @@ static bool map_reach(struct stook_range_record *r, uintptr_t end)
 
         if (end <= have)
                 return true;
-        from = map_bytes(have) & ~(page - 1);
-        to = round_up(map_bytes(end), MAP_STEP > page ? MAP_STEP : page);
-        if (to > round_up(map_bytes(r->size), page))
-                to = round_up(map_bytes(r->size), page);
+        from = stook_map_bytes(have) & ~(page - 1);
+        to = round_up(stook_map_bytes(end), MAP_STEP > page ? MAP_STEP : page);
+        if (to > round_up(stook_map_bytes(r->size), page))
+                to = round_up(stook_map_bytes(r->size), page);
         stook_ranges_grown(to);
         if (!stook_os_enable((char *)r->entries + from, to - from))
                 return false;

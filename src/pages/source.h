@@ -29,7 +29,7 @@ struct stook_span;
 
 struct stook_range_record {
         uintptr_t base;                         /* range.c M1 */
-        uintptr_t size;                         /* atomic: range.c M1, M2 */
+        uintptr_t size;                         /* atomic: range.c M1, space_limit.c M1 */
         /* Atomic: range.c I2. For range 0, stook_range.bytes is its copy. */
         uintptr_t bytes;
         uintptr_t frontier;                     /* atomic: first byte never handed out, from base */
@@ -70,10 +70,13 @@ bool stook_ranges_limited(void);
  * @aside: what the first ranges have left is not used, because the system has counted it already.
  */
 void stook_ranges_limit(size_t share, bool aside);
-/* The address space beyond the first range's map goes. False: it stays; range.c M2. */
-bool stook_ranges_give_back(void);
+/* Bytes of the map of a range of @range_bytes. */
+STOOK_INLINE size_t stook_map_bytes(size_t range_bytes)
+{
+        return range_bytes >> STOOK_MAP_SHIFT << 3;
+}
 
-/* Atomic: threads that make pages of the map or of metadata writable (range.c M2). */
+/* Atomic: threads that make pages of the map or of metadata writable (space_limit.c M1). */
 extern uint32_t stook_space_reaching STOOK_HIDDEN;
 STOOK_INLINE void stook_space_begin(void)
 {
