@@ -12,7 +12,7 @@ from pathlib import Path
 import stook as s
 from heaps import DAMAGE, HEAPS, Inspect, Running, preloaded
 from objects import OBJECTS
-from replay import Perf
+from replays import Perf
 
 try:
     import jsonschema

@@ -70,6 +70,11 @@ class Compiled(unittest.TestCase):
         return self.compile(name, source, "-Wl,--dynamic-linker," + other)
 
 
+def has_libdw():
+    done = stook("symbolize", "--pid", str(os.getpid()), input="", stdin=None)
+    return "libdw" not in done.stderr
+
+
 def without_memfd():
     """For preexec_fn: from here on, memfd_create fails with ENOSYS, as on a kernel without it."""
     libc = ctypes.CDLL(None)
