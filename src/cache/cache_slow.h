@@ -38,6 +38,7 @@ enum {
         STOOK_HOW_THISNODE = STOOK_ALLOC_THISNODE,
         STOOK_HOW_NOWAIT   = STOOK_ALLOC_NOWAIT,
         STOOK_HOW_NOLOCK   = STOOK_ALLOC_NOLOCK,
+        /* One bit: the word of an allocation never becomes that of a free. */
         STOOK_HOW_READERS  = 1 << 7,    /* a free: by RCU, and readers have left */
         STOOK_HOW_ALIGNED  = 1 << 7,    /* an allocation, to more than 16 bytes, with samples */
         STOOK_HOW_ASKED    = 1 << 8,    /* objects were asked back: not once more */

@@ -279,7 +279,8 @@ unsigned stook_watch_compare_debugged(const struct stook_cache *cache, void *obj
         const struct stook_debug *debug = stook_cache_debug(cache);
         unsigned was = is;
 
-        if (!stook_malloc_pairs || !(debug->flags & STOOK_CACHE_CHECK))
+        /* A heap's objects have no entry point: any call frees them. */
+        if (!stook_malloc_pairs || !(debug->flags & STOOK_CACHE_CHECK) || cache->slabs.of_heap)
                 return is;
         stook_debug_goes(debug, object, is, &was);
         stook_watch_compare(debug, object, was, is);

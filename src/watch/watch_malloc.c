@@ -465,6 +465,13 @@ static STOOK_COLD void *refuse_size(size_t size)
         return NULL;
 }
 
+/* As stook_watch_compare. A heap's objects have no entry point: any call frees them. */
+static void compare_large(const struct stook_span *span, unsigned is)
+{
+        if (STOOK_LIKELY(!__atomic_load_n(&span->use.heap, __ATOMIC_RELAXED)))
+                stook_watch_compare(NULL, object_of(span), span->use.made_by, is);
+}
+
 void *stook_watch_large_alloc(size_t align, size_t size, uint64_t how)
 {
         size_t room = stook_debug_large_room(stook_large_debug);
@@ -494,7 +501,7 @@ void *stook_watch_large_alloc(size_t align, size_t size, uint64_t how)
 
 bool stook_watch_large_free(struct stook_span *span, uint64_t how)
 {
-        stook_watch_compare(NULL, object_of(span), span->use.made_by, stook_how_by(how));
+        compare_large(span, stook_how_by(how));
         if (stook_large_debug) {
                 debug_free(span, how, (struct stook_debug_free){ 0 });
                 return true;
@@ -511,7 +518,7 @@ bool stook_watch_large_free_sized(struct stook_span *span, size_t size, uint64_t
         char detail[96];
 
         if (stook_large_debug) {
-                stook_watch_compare(NULL, object_of(span), span->use.made_by, stook_how_by(how));
+                compare_large(span, stook_how_by(how));
                 debug_free(span, 0, (struct stook_debug_free){ .has_size = true, .bytes = size });
                 return true;
         }
@@ -558,7 +565,7 @@ void *stook_watch_large_resize(struct stook_span *span, size_t size, size_t usab
         uint64_t how = (uint64_t)span->use.made_by << STOOK_HOW_BY_SHIFT;
         void *other;
 
-        stook_watch_compare(NULL, object_of(span), span->use.made_by, STOOK_BY_MALLOC);
+        compare_large(span, STOOK_BY_MALLOC);
         if (size <= STOOK_CLASS_MAX && size <= usable / 2) {
                 other = copy(object_of(span), size, usable, how);
                 return other ? other : stays(span, size);

@@ -44,6 +44,11 @@ void *token_new_array_aligned_nothrow(size_t size, size_t align, const void *not
                                       uint64_t token)
         __asm__("__alloc_token__ZnamSt11align_val_tRKSt9nothrow_t");
 
+void delete(void *object) __asm__("_ZdlPv");
+void delete_array(void *object) __asm__("_ZdaPv");
+void delete_sized(void *object, size_t size) __asm__("_ZdlPvm");
+void delete_aligned(void *object, size_t align) __asm__("_ZdlPvSt11align_val_t");
+
 #define DATA    UINT64_C(0x3C7A5D4CFB25AF3)     /* as clang gives them */
 #define POINTER UINT64_C(0xED30CA9819079F4E)
 
@@ -245,9 +250,26 @@ static void what_grows_stays_in_its_partition(void **state)
         free(object);
 }
 
+/* With hardening's `pairs` and debug mode F none of these is a mismatch. */
+static void each_delete_takes_what_its_new_made(void **state)
+{
+        static const size_t sizes[] = { 40, 5000, 300000 };
+
+        (void)state;
+        for (size_t s = 0; s < sizeof(sizes) / sizeof(sizes[0]); s++) {
+                delete(token_new(sizes[s], POINTER));
+                delete_array(token_new_array(sizes[s], DATA));
+                delete_sized(token_new(sizes[s], DATA), sizes[s]);
+                delete_aligned(token_new_aligned(sizes[s], 64, POINTER), 64);
+                free(__alloc_token_realloc(__alloc_token_malloc(sizes[s], DATA), 2 * sizes[s],
+                                           DATA));
+        }
+}
+
 int main(void)
 {
         static const struct CMUnitTest tests[] = {
+                cmocka_unit_test(each_delete_takes_what_its_new_made),
                 cmocka_unit_test(threads_have_the_same),
                 cmocka_unit_test(halves_never_share_a_page),
                 cmocka_unit_test(there_are_as_many_as_was_said),
