@@ -51,9 +51,7 @@ _Static_assert(STOOK_SEAL_BYTES == 8 && STOOK_SEAL_SAYS == 0x1fffff &&
                offsetof(struct stook_sealed, delay.first) == 12 &&
                offsetof(struct stook_sealed, delay.mask) == 16 &&
                offsetof(struct stook_delay_block, place) == 8 && STOOK_DELAY_BITS == 6 &&
-               sizeof(struct stook_cache) == 448 && offsetof(struct stook_cache, watch) == 65 &&
-               offsetof(struct stook_cache, sealed) == 75 &&
-               (STOOK_WATCH_HARDEN | STOOK_WATCH_SEAL) == 48 &&
+               sizeof(stook_sealed_first) == 4 &&
                sizeof(stook_groups_exist) == 4, "dropin/hot_sealed_x86_64.h");
 #endif
 

@@ -16,19 +16,15 @@
 #define SEALED_FIRST  12
 #define SEALED_MASK   16
 #define SEALED_SHIFT  5
-#define CACHE_BYTES   448
-#define CACHE_WATCH   65                /* of `watch` in a cache: it is WATCH_SEALED */
-#define CACHE_SEALED  75                /* of `sealed` */
-#define WATCH_SEALED  48
 #define BLOCK_PLACES  8
 #define BLOCKS_SHIFT  58
 
         .hidden stook_class_of
         .hidden stook_sealed_classes
         .hidden stook_sealed_short
+        .hidden stook_sealed_first
         .hidden stook_seal_secret
         .hidden stook_groups_exist
-        .hidden stook_caches
         .hidden stook_delay_blocks
         .hidden stook_watch_refuse
         .hidden stook_watch_gone
@@ -42,8 +38,11 @@ seal_ones:
         .quad 0x0101010101010101        /* STOOK_SEAL_ONES */
         .text
 
-/* rdi = the size; \says: what the seal says of it, but for the size. */
-.macro SEALED_POP name, miss, says
+/*
+ * rdi = the size; \says: what the seal says of it, but for the size. \zero 1: the object reads as
+ * zeros. What the next call will look at is fetched: it is that of an earlier free.
+ */
+.macro SEALED_POP name, miss, says, zero=0
         .type \name, @function
         .p2align 6
 \name:
@@ -68,6 +67,8 @@ seal_ones:
         FIND_SLOT \miss, \miss
         TAKE \miss, \miss
         movl SEALED_AT(%rsi), %esi
+        prefetchw (%rdx)                        /* the next one, or no address */
+        prefetchw (%rdx,%rsi)
         movq stook_seal_secret(%rip), %rcx
         movq 8+stook_seal_secret(%rip), %r8
         addq %rax, %rsi
@@ -108,7 +109,14 @@ seal_ones:
         orq %rdx, %rcx
         movq %r9, (%rax,%rdi)
         movq %rcx, (%rsi)
+.if \zero
+        movq %rdi, %rdx
+        movq %rax, %rdi
+        xorl %esi, %esi
+        jmp *memset@GOTPCREL(%rip)              /* returns the object */
+.else
         ret
+.endif
 \name\()_bad:
         pushq %rdi
         .cfi_adjust_cfa_offset 8
@@ -130,18 +138,11 @@ seal_ones:
         .p2align 6
 \name:
         .cfi_startproc
-        cmpl $0, stook_sealed_short(%rip)
-        je \miss
-        testl %edx, %edx
-        jz \miss
-        imulq $CACHE_BYTES / 8, %rdx, %rax
-        addq stook_caches(%rip), %rax
-        cmpb $WATCH_SEALED, CACHE_WATCH(%rax)
-        jne \miss
-        movzbl CACHE_SEALED(%rax), %eax
+        subl stook_sealed_first(%rip), %edx
+        cmpl $CLASSES * 16, %edx                /* no class's cache, or not the short way */
+        jae \miss
         leaq stook_sealed_classes(%rip), %r8
-        shll $SEALED_SHIFT, %eax
-        addq %rax, %r8                          /* the class */
+        leaq (%r8,%rdx,1 << (SEALED_SHIFT - 4)), %r8    /* the class */
         movl SEALED_AT(%r8), %ecx
         movq stook_seal_secret(%rip), %r10
         movq 8+stook_seal_secret(%rip), %r11
@@ -210,6 +211,7 @@ seal_ones:
         andl SEALED_MASK(%r8), %r10d
         addl SEALED_FIRST(%r8), %r10d
         leaq BLOCK_PLACES(%rcx,%r10,8), %rcx
+        movl SEALED_AT(%r8), %edx
         movq (%r8), %r8
 \name\()_place:
         movq (%rcx), %rax
@@ -220,6 +222,8 @@ seal_ones:
         movq %rax, %rdi
         testq %rax, %rax
         jz 8f
+        prefetchw (%rax)                        /* the next allocation's */
+        prefetchw (%rax,%rdx)
         FIND_AREA
         DESCRIBE \name\()_gone
         FIND_SLOT \name\()_gone, \name\()_gone

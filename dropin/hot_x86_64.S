@@ -151,7 +151,7 @@ area_at_first:
         movq %rax, %rcx
         DESCRIBE stook_drop_in_calloc_miss
         LINE %rcx
-        POP stook_drop_in_calloc_miss, stook_drop_in_calloc_miss
+        POP stook_drop_in_calloc_miss, calloc_empty
         cmpl $CLEAR_MAX, %ecx
         ja 5f
         /* In whole 16 bytes, as classes are; from both ends: few jumps depend on the size. */
@@ -174,7 +174,14 @@ area_at_first:
         xorl %esi, %esi
         movq %rcx, %rdx
         jmp *memset@GOTPCREL(%rip)              /* returns the object */
+calloc_empty:
+        cmpl $0, stook_malloc_seal_bytes(%rip)
+        je stook_drop_in_calloc_miss
+        movq %rcx, %rdi
+        jmp calloc_sealed
         END calloc
+        MISS calloc_sealed_miss, stook_drop_in_calloc_miss, %esi, 1     /* one of so many bytes */
+        SEALED_POP calloc_sealed, calloc_sealed_miss, 1, 1
 
         ENTRY aligned_alloc
         ALLOC_ALIGNED %rdi, %rsi, stook_aligned_alloc_miss

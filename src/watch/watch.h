@@ -114,6 +114,12 @@ extern struct stook_sealed {
 } STOOK_ALIGNED(32) stook_sealed_classes[STOOK_CLASSES] STOOK_HIDDEN;
 /* Not 0: all classes are such, their freed objects wait, and nothing is zeroed. */
 extern uint32_t stook_sealed_short STOOK_HIDDEN;
+/*
+ * Where it is not 0: eight times the index of the first class's cache. The others' follow in their
+ * order, each two indices on: the one in between is its second one, of which no page is. Else so
+ * much that no index follows.
+ */
+extern uint32_t stook_sealed_first STOOK_HIDDEN;
 
 /* At start: @cache of @class has seals, and nothing else watches it. Do its freed objects wait? */
 void stook_watch_sealed_start(struct stook_cache *cache, unsigned class, bool wait);

@@ -22,7 +22,9 @@
 
 struct stook_sealed stook_sealed_classes[STOOK_CLASSES] STOOK_MOSTLY_UNUSED;
 uint32_t stook_sealed_short;
+uint32_t stook_sealed_first = 1u << 31;
 
+static uint16_t caches[STOOK_CLASSES];   /* of each class, by index */
 static bool delays;                     /* freed objects wait (harden/delay.c) */
 
 void stook_watch_sealed_start(struct stook_cache *cache, unsigned class, bool wait)
@@ -30,6 +32,7 @@ void stook_watch_sealed_start(struct stook_cache *cache, unsigned class, bool wa
         struct stook_sealed *sealed = &stook_sealed_classes[class];
 
         cache->sealed = (uint8_t)class;
+        caches[class] = (uint16_t)cache->index;
         sealed->line = stook_slots_first_line(cache->front.offset >> STOOK_LINE_SHIFT);
         sealed->at = (uint32_t)stook_seal_at(cache);
         delays = wait;
@@ -41,12 +44,15 @@ void stook_watch_sealed_start(struct stook_cache *cache, unsigned class, bool wa
 
 void stook_watch_sealed_ready(void)
 {
-        bool all = delays && STOOK_ALONE_IS_CHEAPER && &__libc_single_threaded;
+        bool all = delays && STOOK_ALONE_IS_CHEAPER && &__libc_single_threaded &&
+                   !stook_is_hardened(STOOK_HARDEN_ZERO_FREE | STOOK_HARDEN_ZERO_ALLOC);
 
         for (unsigned class = 0; class < STOOK_CLASSES; class++)
-                all = all && stook_sealed_classes[class].at;
-        stook_sealed_short = all && !stook_is_hardened(STOOK_HARDEN_ZERO_FREE |
-                                                       STOOK_HARDEN_ZERO_ALLOC);
+                all = all && stook_sealed_classes[class].at &&
+                      caches[class] == caches[0] + 2 * class;
+        stook_sealed_short = all;
+        if (all)
+                stook_sealed_first = 8 * (uint32_t)caches[0];
 }
 
 static void leave_delay(void *object)

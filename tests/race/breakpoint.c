@@ -7,6 +7,7 @@
 #include <ucontext.h>
 #include <unistd.h>
 
+#include "direct/direct.h"
 #include "section/section_hot.h"
 #include "race/breakpoint.h"
 #include "trap_flag.h"
@@ -92,6 +93,7 @@ void breakpoints_find(void (*call)(void), struct steps *steps)
         static struct { uint32_t cpu_id_start, cpu_id; uint64_t cs; uint32_t rest[12]; } area
                 __attribute__((aligned(64)));
         struct stook_sections real = stook_sections;
+        struct stook_direct direct = stook_direct;
         char *real_area = stook_self->rseq;
         bool enrolled = stook_self->ready;
 
@@ -102,8 +104,10 @@ void breakpoints_find(void (*call)(void), struct steps *steps)
                 area.rest[2] = *stook_section_index(stook_self);   /* mm_cid */
                 stook_self->rseq = (char *)&area;
                 stook_sections.index = (uintptr_t)&area.rest[2] - (uintptr_t)stook_self;
-                if (real.area)
+                if (real.area) {
                         stook_sections.area = (intptr_t)&area - (intptr_t)stook_self;
+                        stook_direct.area = (char *)&area - (char *)__builtin_thread_pointer();
+                }
         }
         stepping = steps;
         TRAP_FLAG_ON();
@@ -113,6 +117,7 @@ void breakpoints_find(void (*call)(void), struct steps *steps)
         if (enrolled) {
                 stook_self->rseq = real_area;
                 stook_sections = real;
+                stook_direct.area = direct.area;
         }
 }
 
