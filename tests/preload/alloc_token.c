@@ -19,6 +19,8 @@
 #include <stook/heap.h>
 #include <stook/malloc.h>
 
+#include "off_by.h"
+
 void *__alloc_token_malloc(size_t size, uint64_t token);
 void *__alloc_token_calloc(size_t n, size_t size, uint64_t token);
 void *__alloc_token_realloc(void *object, size_t size, uint64_t token);
@@ -167,7 +169,7 @@ static void is_data(void *object, size_t align)
         void *other = __alloc_token_malloc(1, DATA);
 
         assert_non_null(object);
-        assert_int_equal((uintptr_t)object % align, 0);
+        assert_int_equal(off_by(object, align), 0);
         assert_ptr_equal(stook_heap_of(object), stook_heap_of(other));
         free(other);
         free(object);

@@ -21,6 +21,8 @@
 #include <stook/malloc.h>
 #include <stook/stats.h>
 
+#include "off_by.h"
+
 void cfree(void *object);
 void *pvalloc(size_t size);                     /* musl declares neither */
 void free_sized(void *object, size_t size);
@@ -233,7 +235,7 @@ static void test_alignments(void **state)
         assert_true(v && p && p0 && m && m0);
         assert_int_equal(((uintptr_t)v | (uintptr_t)p | (uintptr_t)p0) % page, 0);
         assert_true(malloc_usable_size(p) >= page && malloc_usable_size(p0) >= page);
-        assert_int_equal((uintptr_t)m % 64, 0);         /* rounded up, as glibc does */
+        assert_int_equal(off_by(m, 64), 0);         /* rounded up, as glibc does */
         free(v), free(p), free(p0), free(m), free(m0);
 
         errno = 0;
@@ -311,14 +313,14 @@ static void test_alignments_of_every_small_size(void **state)
                         void *a = aligned_alloc(align, size), *b = NULL;
 
                         assert_non_null(a);
-                        assert_int_equal((uintptr_t)a % (align < 16 ? 16 : align), 0);
+                        assert_int_equal(off_by(a, align < 16 ? 16 : align), 0);
                         assert_true(malloc_usable_size(a) >= size);
                         memset(a, 1, malloc_usable_size(a));
                         errno = 77;
                         assert_int_equal(posix_memalign(&b, align, size), align < 8 ? EINVAL : 0);
                         assert_int_equal(errno, 77);
                         assert_true(!b == (align < 8));
-                        assert_int_equal((uintptr_t)b % align, 0);
+                        assert_int_equal(off_by(b, align), 0);
                         free(a), free(b);
                 }
         for (size_t less = zero; less < 5000; less += 1 + less / 5)
@@ -355,11 +357,11 @@ static void test_alignment_and_use_at_every_size(void **state)
                 char *object = malloc(size), *other;
 
                 assert_non_null(object);
-                assert_int_equal((uintptr_t)object % 16, 0);
+                assert_int_equal(off_by(object, 16), 0);
                 memset(object, 5, malloc_usable_size(object));
                 other = calloc(1, size);
                 assert_non_null(other);
-                assert_int_equal((uintptr_t)other % 16, 0);
+                assert_int_equal(off_by(other, 16), 0);
                 assert_true(!other[0] && !other[size / 2] && !other[size - 1]);
                 free(object), free(other);
         }
@@ -526,9 +528,9 @@ static void test_aligned_objects_are_charged(void **state)
         objects[3] = realloc(malloc(24), 100);
         stook_group_enter(NULL);
         assert_true(objects[0] && objects[1] && objects[2] && objects[3]);
-        assert_int_equal((uintptr_t)objects[0] % 64, 0);
-        assert_int_equal((uintptr_t)objects[1] % 256, 0);
-        assert_int_equal((uintptr_t)objects[2] % 32, 0);
+        assert_int_equal(off_by(objects[0], 64), 0);
+        assert_int_equal(off_by(objects[1], 256), 0);
+        assert_int_equal(off_by(objects[2], 32), 0);
         assert_true(stook_group_usage(group) >= 64 + 256 + 96 + 100);
         for (int i = 0; i < 4; i++)
                 free(objects[i]);

@@ -15,6 +15,7 @@
 
 #include "cache/cache.h"
 #include "malloc/malloc.h"
+#include "off_by.h"
 #include "report/report.h"
 #include "watch/watch.h"
 
@@ -57,7 +58,7 @@ static void usable_is_what_was_asked_for(void **state)
                 assert_non_null(object);
                 assert_true(stook_owns(object));
                 assert_int_equal(stook_usable_size(object), size);
-                assert_int_equal((uintptr_t)object % 16, 0);
+                assert_int_equal(off_by(object, 16), 0);
                 memset(object, 1, size);
                 stook_free(object);
         }
@@ -85,7 +86,7 @@ static void aligned_objects(void **state)
                 for (size_t size = 1; size < 9000; size += 611) {
                         char *object = stook_aligned_alloc(align, size);
 
-                        assert_int_equal((uintptr_t)object % align, 0);
+                        assert_int_equal(off_by(object, align), 0);
                         assert_int_equal(stook_usable_size(object), size);
                         memset(object, 1, size);
                         stook_free_aligned_sized(object, align, size);

@@ -18,6 +18,7 @@
 #include "harden/harden.h"
 #include "inspect/validate.h"
 #include "malloc/malloc.h"
+#include "off_by.h"
 #include "os/os.h"
 #include "pages/span.h"
 
@@ -65,7 +66,7 @@ static void aligned_objects_have_guards(void **state)
                 char *object = stook_aligned_alloc(align, 300000);
 
                 assert_non_null(object);
-                assert_int_equal((uintptr_t)object % align, 0);
+                assert_int_equal(off_by(object, align), 0);
                 expect_guarded(object, 300000);
                 stook_free(object);
         }

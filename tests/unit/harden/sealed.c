@@ -22,6 +22,7 @@
 #include "harden/harden.h"
 #include "harden/seal.h"
 #include "malloc/malloc.h"
+#include "off_by.h"
 #include "os/os.h"
 
 static unsigned reports;
@@ -68,7 +69,7 @@ static void all_of_an_object_may_be_used(void **state)
                 release(object);
                 for (size_t align = 32; align <= 8192; align *= 2) {
                         object = stook_aligned_alloc(align, size);
-                        assert_int_equal((uintptr_t)object % align, 0);
+                        assert_int_equal(off_by(object, align), 0);
                         assert_int_equal(stook_usable_size(object), size);
                         memset(object, 0xdd, size);
                         release(object);

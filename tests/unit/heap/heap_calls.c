@@ -11,6 +11,7 @@
 #include <string.h>
 #include <cmocka.h>
 #include "heap/heaps.h"
+#include "off_by.h"
 #include "os/os.h"
 #include <stook/stook.h>
 
@@ -153,7 +154,7 @@ static void objects_of_all_sizes_are_the_heap_s(void **state)
                 char *stranger = stook_heap_alloc(other, size), *plain = stook_malloc(size);
 
                 assert_non_null(object);
-                assert_int_equal((uintptr_t)object % 16, 0);
+                assert_int_equal(off_by(object, 16), 0);
                 assert_true(stook_usable_size(object) >= size);
                 assert_true(stook_owns(object));
                 memset(object, 1, stook_usable_size(object));
@@ -203,7 +204,7 @@ static void aligned_objects_are_aligned(void **state)
                         void *object = stook_heap_aligned_alloc(heap, align, size);
 
                         assert_non_null(object);
-                        assert_int_equal((uintptr_t)object % align, 0);
+                        assert_int_equal(off_by(object, align), 0);
                         assert_ptr_equal(stook_heap_of(object), heap);
                         memset(object, 1, size);
                         if (size % 2)

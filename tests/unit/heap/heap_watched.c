@@ -11,6 +11,8 @@
 #include <cmocka.h>
 #include <stook/stook.h>
 
+#include "off_by.h"
+
 static unsigned reports;
 static enum stook_fault last_fault;
 
@@ -43,7 +45,7 @@ static void requested_sizes_are_known(void **state)
                 void *aligned = stook_heap_aligned_alloc(heap, 256, sizes[i]);
 
                 assert_int_equal(stook_usable_size(object), sizes[i]);
-                assert_int_equal((uintptr_t)aligned % 256, 0);
+                assert_int_equal(off_by(aligned, 256), 0);
                 object = stook_heap_realloc(heap, object, 3 * sizes[i]);
                 assert_int_equal(stook_usable_size(object), 3 * sizes[i]);
                 assert_ptr_equal(stook_heap_of(object), heap);

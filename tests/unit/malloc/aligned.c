@@ -11,6 +11,8 @@
 #include <cmocka.h>
 #include <stook/malloc.h>
 
+#include "off_by.h"
+
 #define OBJECTS 6
 
 static void test_matrix(void **state)
@@ -23,8 +25,8 @@ static void test_matrix(void **state)
                         for (int i = 0; i < OBJECTS; i++) {
                                 objects[i] = stook_aligned_alloc(align, size);
                                 assert_non_null(objects[i]);
-                                assert_int_equal((uintptr_t)objects[i] % align, 0);
-                                assert_int_equal((uintptr_t)objects[i] % 16, 0);
+                                assert_int_equal(off_by(objects[i], align), 0);
+                                assert_int_equal(off_by(objects[i], 16), 0);
                                 assert_true(stook_usable_size(objects[i]) >= size);
                                 memset(objects[i], i + 1, size);
                         }
@@ -52,7 +54,7 @@ static void test_a_page_and_more(void **state)
 
                         for (int i = 0; i < 3; i++) {
                                 objects[i] = stook_aligned_alloc(align, size);
-                                assert_int_equal((uintptr_t)objects[i] % align, 0);
+                                assert_int_equal(off_by(objects[i], align), 0);
                                 assert_true(stook_usable_size(objects[i]) >= size);
                         }
                         for (int i = 0; i < 3; i++)

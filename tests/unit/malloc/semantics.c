@@ -12,6 +12,7 @@
 #include <cmocka.h>
 #include <stook/malloc.h>
 #include "malloc/malloc.h"
+#include "off_by.h"
 
 /* Not known to the compiler, or it warns of what is tested here. */
 static volatile size_t too_large = (size_t)PTRDIFF_MAX + 1;
@@ -41,7 +42,7 @@ static void test_every_size_is_usable_aligned_and_owned(void **state)
                 char *object = stook_malloc(size);
 
                 assert_non_null(object);
-                assert_int_equal((uintptr_t)object % 16, 0);
+                assert_int_equal(off_by(object, 16), 0);
                 assert_true(stook_usable_size(object) >= size);
                 assert_true(stook_owns(object));
                 assert_false(stook_owns(object + 8));

@@ -18,6 +18,8 @@
 #include <cmocka.h>
 #include <stook/stook.h>
 
+#include "off_by.h"
+
 #define BYTES 100                       /* no multiple of 16: slack behind it */
 #define TRIES 40                        /* each lies at either end, by a coin */
 #define MOST  1000000
@@ -139,7 +141,7 @@ static void guarded_are_objects(void **state)
                                    : i % 3   ? stook_malloc(size) : stook_calloc(1, size);
 
                 assert_non_null(p);
-                assert_int_equal((uintptr_t)p % align, 0);
+                assert_int_equal(off_by(p, align), 0);
                 assert_true(stook_owns(p));
                 assert_true(stook_usable_size(p) >= size);
                 for (size_t b = 0; i % 5 && i % 3 == 0 && b < size; b++)

@@ -16,6 +16,7 @@
 #include <stook/stook.h>
 
 #include "base/inject.h"
+#include "off_by.h"
 
 #define ARGS(...) (&(struct stook_sampling_args){ .args_size = sizeof(struct stook_sampling_args), \
                                                   __VA_ARGS__ })
@@ -87,7 +88,7 @@ static void samples_are_objects(void **state)
                 else
                         stook_free_sized(objects[i], (i * 7919) % 20000 + 1);
         }
-        assert_int_equal((uintptr_t)stook_aligned_alloc(2048, 100) % 2048, 0);
+        assert_int_equal(off_by(stook_aligned_alloc(2048, 100), 2048), 0);
         assert_int_equal(stook_validate_all(), 0);
         assert_int_equal(stook_sampling_stop(), 0);
 }
