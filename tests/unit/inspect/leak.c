@@ -46,6 +46,16 @@ static __attribute__((noinline)) void clear_stack(void)
         __asm__ volatile("" : : "r"(space) : "memory");
 }
 
+/* Pointers to all of them in a frame that has ended, far below those of a search. */
+static __attribute__((noinline)) void leave_in_dead_frame(void)
+{
+        void *space[16384];
+
+        for (int i = 0; i < OBJECTS; i++)
+                space[i] = (void *)~hidden[i];
+        __asm__ volatile("" : : "r"(space) : "memory");
+}
+
 static long lost(void)
 {
         clear_stack();
@@ -83,6 +93,7 @@ static void test_lost_and_kept(void **unused)
         }
         assert_int_equal(lost(), 0);
         kept[0] = NULL;
+        leave_in_dead_frame();
         assert_in_range(lost(), OBJECTS - CHANCE, OBJECTS);
         assert_int_equal(signals, 0);
         assert_int_equal(waitpid(-1, NULL, WNOHANG), -1);

@@ -75,6 +75,33 @@ static void test_living(void **state)
         assert_int_equal(stook_cache_destroy(cache), 0);
 }
 
+/* Of all lines, of caches that live and of those that are gone, but for the peaks. */
+static void test_total_is_the_sum(void **state)
+{
+        struct stook_cache *cache = stook_cache_create("summed", 4000, NULL);
+        unsigned long sum[6] = { 0 }, n[6], size, peak;
+        void *object = stook_cache_alloc(cache);
+        char *text, *row;
+
+        (void)state;
+        use(cache, 300);
+        text = printed();
+        for (row = strchr(strstr(text, "\ncache ") + 1, '\n') + 1; strncmp(row, "total ", 6);
+             row = strchr(row, '\n') + 1) {
+                assert_int_equal(sscanf(row + 32, "%lu %lu %lu %lu %lu %lu %lu %lu", &size, &n[0],
+                                        &n[1], &n[2], &n[3], &peak, &n[4], &n[5]), 8);
+                for (unsigned i = 0; i < 6; i++)
+                        sum[i] += n[i];
+        }
+        assert_int_equal(sscanf(row + 6, "%lu %lu %lu %lu - %lu %lu", &n[0], &n[1], &n[2], &n[3],
+                                &n[4], &n[5]), 6);
+        assert_memory_equal(n, sum, sizeof(sum));
+        assert_true(n[0] >= 1 && n[1] && n[2] && n[3] && n[4] > n[5] && n[5] >= 300);
+        free(text);
+        stook_cache_free(cache, object);
+        assert_int_equal(stook_cache_destroy(cache), 0);
+}
+
 static void test_destroyed(void **state)
 {
         char *text;
@@ -159,6 +186,7 @@ int main(void)
         static const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_living),
                 cmocka_unit_test(test_destroyed),
+                cmocka_unit_test(test_total_is_the_sum),
                 cmocka_unit_test(test_peaks),
                 cmocka_unit_test(test_groups_and_variables),
                 cmocka_unit_test(test_refusals),

@@ -60,24 +60,34 @@ static void test_a_cache_without_sheaves(void **state)
         assert_int_equal(stook_cache_destroy(cache), 0);
 }
 
-static void test_too_much_waits(void **state)
+/* Those that the library owns are NULL in the array. */
+static void refused_beyond(size_t limit)
 {
         struct stook_cache *cache = new_cache(0);
         size_t mine = 0;
 
-        (void)state;
         allocate(cache, N);
-        stook_rcu_set_limit(SIZE, 0);
+        stook_rcu_set_limit(limit, 0);
         assert_int_equal(stook_cache_free_rcu_bulk(cache, N, (void **)objects), -EAGAIN);
         for (unsigned i = 0; i < N; i++)
                 if (objects[i]) {
                         assert_ptr_equal(objects[i], kept[i]);
-                        stook_cache_free(cache, objects[i]);
                         mine++;
                 }
         assert_true(mine > 0 && mine < N);
+        assert_int_equal(stats_of(cache).objects_live, mine);
+        for (unsigned i = 0; i < N; i++)
+                if (objects[i])
+                        stook_cache_free(cache, objects[i]);
         stook_rcu_set_limit(0, 1000);
         assert_int_equal(stook_cache_destroy(cache), 0);
+}
+
+static void test_too_much_waits(void **state)
+{
+        (void)state;
+        refused_beyond(SIZE);
+        refused_beyond(N / 2 * SIZE);           /* after some whole sheaves */
 }
 
 static void test_each_error(void **state)
