@@ -38,6 +38,7 @@ ENDS = {"./overruns": 134, "./frees_twice": 134, "./list": 1, "run --leaks": 23}
 PROGRAMS = {
     "server": (r"""
 #include <stook/stook.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -54,6 +55,8 @@ int main(int argc, char **argv)
         __asm__ volatile("" : : "r"(lost) : "memory");
         if (argc > 1 && !strcmp(argv[1], "abort"))
                 abort();
+        if (argc > 1)
+                fclose(fopen("up", "w"));
         for (int i = 0; i < (argc > 1 ? 600 : 20); i++) /* a signal does not end it */
                 usleep(100000);
         return 0;
@@ -164,7 +167,8 @@ class Examples(s.Compiled):
 
     def run_all(self, examples):
         """In one shell, which has the numbers of programs in the background."""
-        script = ["STOOK_MAINTENANCE=1 ./server wait & SERVER=$!; export SERVER; sleep 1"]
+        script = ["rm -f up; STOOK_MAINTENANCE=1 ./server wait & SERVER=$!; export SERVER; "
+                  "until [ -e up ]; do sleep 0.05; done"]
         for command, _ in examples:
             script.append(command)
             # What goes on in the background begins; what is signalled does something.
