@@ -356,18 +356,6 @@ void weak_store(volatile void *at, unsigned bytes, uint64_t bits, int order)
                         (bits << shift_of(address) & mask), order, NULL);
 }
 
-static uint64_t changed(uint64_t was, enum weak_how how, uint64_t by)
-{
-        switch (how) {
-        case WEAK_SET: return by;
-        case WEAK_ADD: return was + by;
-        case WEAK_SUB: return was - by;
-        case WEAK_OR:  return was | by;
-        case WEAK_AND: return was & by;
-        default:       return was ^ by;
-        }
-}
-
 uint64_t weak_change(volatile void *at, unsigned bytes, enum weak_how how, uint64_t by, int order)
 {
         uintptr_t address = (uintptr_t)at;
@@ -382,7 +370,7 @@ uint64_t weak_change(volatile void *at, unsigned bytes, enum weak_how how, uint6
         see(w, w->values - 1, order);
         was = v->bits >> shift & mask;
         put(w, address, (v->bits & ~(mask << shift)) |
-                        ((changed(was, how, by) & mask) << shift), order, v);
+                        ((weak_changed(was, how, by) & mask) << shift), order, v);
         return was;
 }
 

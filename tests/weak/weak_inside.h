@@ -18,4 +18,16 @@ bool weak_exchange_if(volatile void *at, unsigned bytes, uint64_t *expected, uin
                       int order, int failing);
 void weak_fence(int order);
 
+static inline uint64_t weak_changed(uint64_t was, enum weak_how how, uint64_t by)
+{
+        switch (how) {
+        case WEAK_SET: return by;
+        case WEAK_ADD: return was + by;
+        case WEAK_SUB: return was - by;
+        case WEAK_OR:  return was | by;
+        case WEAK_AND: return was & by;
+        default:       return was ^ by;
+        }
+}
+
 #endif

@@ -5,8 +5,7 @@
  *  - bulk allocations are charged all or nothing;
  *  - callbacks run where they should, and may make room;
  *  - a group lives until its last object is freed, and only then its id is used again;
- *  - malloc is charged in each of its forms;
- *  - bad arguments and an overwritten word are reported.
+ *  - malloc is charged in each of its forms.
  */
 #include <errno.h>
 #include <limits.h>
@@ -26,7 +25,6 @@
 #include "cache/cache.h"
 #include "group/group.h"
 #include "os/os.h"
-#include "report/report.h"
 
 #define SIZE 200
 #define MANY 5000
@@ -498,84 +496,6 @@ static void a_child_goes_on(void **state)
         end(group);
 }
 
-static void bad_arguments_are_refused(void **state)
-{
-        struct stook_group *group = group_of(NULL, 0);
-        struct stook_cache *plain = stook_cache_create("plain", SIZE, NULL);
-        struct stook_group_stats s = { .stats_size = 8 };
-        char name[65];
-
-        (void)state;
-        memset(name, 'n', 64);
-        name[64] = 0;
-        errno = 0;
-        assert_null(stook_group_create(NULL, NULL, 0));
-        assert_null(stook_group_create("", NULL, 0));
-        assert_null(stook_group_create(name, NULL, 0));
-        assert_int_equal(errno, EINVAL);
-        assert_int_equal(stook_group_set_limit(NULL, 5), -EINVAL);
-        assert_int_equal(stook_group_get_stats(group, &s), -EINVAL);
-        assert_int_equal(stook_group_get_stats(NULL, &s), -EINVAL);
-        errno = 0;
-        assert_null(stook_cache_alloc_group(plain, 0, group));
-        assert_int_equal(errno, EINVAL);
-        errno = 0;
-        assert_null(stook_cache_alloc_group(cache, 64, group));
-        assert_int_equal(errno, EINVAL);
-        stook_group_destroy(NULL);
-        stook_group_enter(group);
-        held[0] = stook_cache_alloc(plain);
-        assert_int_equal(stook_group_usage(group), 0);
-        stook_cache_free(plain, held[0]);
-        stook_group_enter(NULL);
-        assert_int_equal(stook_cache_destroy(plain), 0);
-        end(group);
-}
-
-static unsigned reports, put_reports;
-
-static void note(const struct stook_report *report, void *data)
-{
-        (void)data;
-        reports += report->fault == STOOK_FAULT_CORRUPT &&
-                   strstr(report->text, "overwritten") != NULL;
-        put_reports += report->fault == STOOK_FAULT_DOUBLE_FREE &&
-                       strstr(report->text, "group that was destroyed") != NULL;
-}
-
-static void a_second_put_is_told(void **state)
-{
-        struct stook_group *group = group_of(NULL, 0);
-
-        (void)state;
-        stook_on_report(note, NULL);
-        stook_report_set_policy(STOOK_ON_FAULT_LOG);
-        stook_group_destroy(group);
-        stook_group_destroy(group);
-        stook_report_set_policy(STOOK_ON_FAULT_ABORT);
-        stook_on_report(NULL, NULL);
-        assert_int_equal(put_reports, 1);
-        group = group_of(NULL, 0);
-        end(group);
-}
-
-static void an_overwritten_word_is_told(void **state)
-{
-        struct stook_group *group = group_of(NULL, 0);
-
-        (void)state;
-        stook_on_report(note, NULL);
-        stook_report_set_policy(STOOK_ON_FAULT_LOG);
-        held[0] = stook_cache_alloc_group(cache, STOOK_ALLOC_ZERO, group);
-        memset(held[0], 0xff, slot);
-        stook_cache_free(cache, held[0]);
-        stook_report_set_policy(STOOK_ON_FAULT_ABORT);
-        stook_on_report(NULL, NULL);
-        assert_int_equal(reports, 1);
-        assert_int_equal(stook_group_usage(group), slot);       /* lost, as said */
-        stook_group_destroy(group);
-}
-
 int main(void)
 {
         const struct CMUnitTest tests[] = {
@@ -594,9 +514,6 @@ int main(void)
                 cmocka_unit_test_setup_teardown(a_child_goes_on, set_up, tear_down),
                 cmocka_unit_test_setup_teardown(groups_that_take_turns_keep_nothing, set_up,
                                                 tear_down),
-                cmocka_unit_test_setup_teardown(bad_arguments_are_refused, set_up, tear_down),
-                cmocka_unit_test_setup_teardown(a_second_put_is_told, set_up, tear_down),
-                cmocka_unit_test_setup_teardown(an_overwritten_word_is_told, set_up, tear_down),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);
