@@ -1,6 +1,6 @@
 /*
- * What this proves: bad arguments of groups are refused; a second put of a group, and an overwritten
- * word behind an object, are reported.
+ * What this proves: bad arguments of groups are refused; a second put of a group, and an
+ * overwritten word behind an object, are reported.
  */
 #include <errno.h>
 #include <setjmp.h>
