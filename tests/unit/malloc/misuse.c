@@ -17,12 +17,14 @@
 
 static unsigned reports;
 static enum stook_fault last;
+static const void *about;               /* the pointer of the last one */
 
 static void on_report(const struct stook_report *report, void *data)
 {
         (void)data;
         reports++;
         last = report->fault;
+        about = report->object;
 }
 
 static void *volatile hidden;           /* from compilers, which know what free and realloc do */
@@ -36,14 +38,18 @@ static void refused(void *object, size_t size, enum stook_fault fault)
         assert_int_equal(errno, EINVAL);
         assert_int_equal(reports, 1);
         assert_int_equal(last, fault);
+        assert_ptr_equal(about, object);
         errno = 0;
         assert_null(stook_aligned_realloc(hidden, 64, size));
         assert_int_equal(errno, EINVAL);
         assert_int_equal(reports, 2);
         assert_int_equal(last, fault);
+        assert_ptr_equal(about, object);
+        about = NULL;
         assert_false(stook_try_expand(hidden, size));
         assert_int_equal(reports, 3);
         assert_int_equal(last, fault);
+        assert_ptr_equal(about, object);
 }
 
 static uint64_t live(void)
