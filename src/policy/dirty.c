@@ -65,10 +65,7 @@ size_t stook_dirty_limit(const struct stook_ledger *ledger)
 {
         size_t share = stook_ledger_used(ledger);
         size_t most = stook_swing_most(&ledger->swing);
-        size_t in_turn = stook_in_turn_most(&ledger->in_turn);
 
-        if (most > in_turn)
-                most = in_turn;
         if (is_in_turn(ledger) && most > share)
                 share = most;
         else if (!keeps_large(ledger))

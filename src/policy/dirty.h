@@ -15,8 +15,7 @@
  *                1 MiB, and what refaulted or recurs; of a process that shrinks what recurs alone,
  *                because there may be no further call. In a process that does not shrink, and
  *                writes large objects (huge.h), it is as much as is in use; while they come in
- *                turn, as much as was in use at most lately, but no more than twice what was in use
- *                with the last one
+ *                turn, as much as was in use at most lately
  *   threaded     a thread ages this heap whether or not the process makes calls. Then nothing is
  *                purged at once while no more lies free than was in use at most lately
  * Concurrency: any thread, relaxed: an answer may be old when it comes.

@@ -121,7 +121,6 @@ static inline size_t stook_swing_forget(const struct stook_swing *swing, size_t 
 
 struct stook_in_turn {
         size_t least;           /* atomic: with fewer bytes in use it is over; 0: it is over */
-        size_t with_last;       /* atomic: bytes in use with the last large span taken */
         uint32_t gives;         /* atomic: since the last take; more than one count as one */
 };
 
@@ -134,7 +133,6 @@ static inline size_t stook_in_turn_least_of(size_t used)
 static inline void stook_in_turn_taken(struct stook_in_turn *turn, size_t used)
 {
         __atomic_store_n(&turn->gives, 0, __ATOMIC_RELAXED);
-        __atomic_store_n(&turn->with_last, used, __ATOMIC_RELAXED);
         __atomic_store_n(&turn->least, stook_in_turn_least_of(used), __ATOMIC_RELAXED);
 }
 
@@ -154,12 +152,6 @@ static inline bool stook_in_turn_goes_on(const struct stook_in_turn *turn, size_
         size_t least = __atomic_load_n(&turn->least, __ATOMIC_RELAXED);
 
         return least && used >= least;
-}
-
-/* So many bytes may stay at most while large objects are being replaced. */
-static inline size_t stook_in_turn_most(const struct stook_in_turn *turn)
-{
-        return 2 * __atomic_load_n(&turn->with_last, __ATOMIC_RELAXED);
 }
 
 /* ---- ledger ---- */
