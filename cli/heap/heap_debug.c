@@ -10,16 +10,17 @@
 #include "cli/heap/heap_inside.h"
 #include "debug/debug_inside.h"
 
-/* Does all that the rules read of an object lie in its stride, or in the one before? */
+/* Does all that the rules read of an object lie in its stride, or in the one before it? */
 static bool is_sound(const struct stook_debug *debug, const struct stook_slabs *slabs)
 {
         return debug->object_bytes && debug->object_bytes <= debug->words &&
-               debug->words <= debug->words_end && debug->words_end <= debug->tail &&
+               debug->words <= debug->words_end && debug->words_end <= debug->zone_end &&
                (!debug->hidden ||
-                (debug->hidden >= debug->words && debug->hidden <= debug->tail)) &&
-               debug->tail < slabs->stride && slabs->stride - debug->tail >= STOOK_TAIL_BYTES &&
-               debug->left <= slabs->stride && !(debug->words % 8) && !(debug->tail % 8) &&
-               !(slabs->stride % 8) &&
+                (debug->hidden >= debug->words && debug->hidden <= debug->zone_end)) &&
+               debug->zone_end < slabs->stride &&
+               debug->tail == (ptrdiff_t)debug->zone_end - (ptrdiff_t)slabs->stride &&
+               debug->left + STOOK_TAIL_BYTES <= slabs->stride - debug->zone_end &&
+               !(debug->words % 8) && !(debug->zone_end % 8) && !(slabs->stride % 8) &&
                (!debug->accounted || debug->words_end - debug->words >= sizeof(uint64_t)) &&
                debug->slabs;
 }
@@ -106,8 +107,8 @@ static bool check_slab(struct heap *h, const struct stook_debug *debug, const st
 
         if (room && read_made(h, s, made)) {
                 copy_slab(h, s, copy);
-                /* With red zones the first object is kept back: one lies before each other. */
-                for (unsigned i = debug->left ? 1 : 0; i < s->objects && room; i++)
+                /* The first object is kept back: the tail of each lies in the one before it. */
+                for (unsigned i = 1; i < s->objects && room; i++)
                         if (made[i / STOOK_PART_OBJECTS] >> i % STOOK_PART_OBJECTS & 1)
                                 room = check_object(h, debug, s, copy, i * stride);
         }

@@ -123,12 +123,13 @@ static void look_at_slab(struct marking *m, const struct heap_slab *s, const str
 
                 if (!(*live & bit))
                         continue;
-                if (debugged && memory_read(m->h->memory, at + debug.tail, &state, sizeof state))
+                if (debugged && memory_read(m->h->memory, at + (uint64_t)debug.tail, &state,
+                                            sizeof state))
                         state = 0;
                 if (state == STOOK_STATE_WAITING ||
                     (state == STOOK_STATE_LIVE && c->cache.slabs.of_heap))
                         follow(m, at);
-                if (state != STOOK_STATE_LIVE || (debug.left && !i))
+                if (state != STOOK_STATE_LIVE || (debugged && !i))
                         *live &= ~bit;
         }
 }

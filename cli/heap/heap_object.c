@@ -1,5 +1,5 @@
 /*
- * Purpose: see heap_object.h. What debug modes know of an object lies behind it; what is known of
+ * Purpose: see heap_object.h. What debug modes know of an object lies beside it; what is known of
  * one that is a sample, where its span leads to.
  */
 #include "cli/heap/heap_object.h"
@@ -18,7 +18,7 @@ const char *heap_object_state_text(enum heap_object_state state)
                 [HEAP_QUARANTINED] = "freed, in the quarantine",
                 [HEAP_ISOLATED] = "isolated by a report, or in the hands of a call",
                 [HEAP_DAMAGED] = "damaged: what says its state was overwritten",
-                [HEAP_NEVER] = "never handed out: it has the red zone of the next object",
+                [HEAP_NEVER] = "never handed out: it has the state of the next object",
         };
 
         return texts[state];
@@ -87,7 +87,7 @@ static void read_debug(struct heap *h, struct heap_object *o)
         if (!o->cache->cache.debug_modes || o->state == HEAP_FREE ||
             heap_copy(h, o->cache->seldom.debug, &debug, sizeof debug))
                 return;
-        if (debug.left && !o->index)
+        if (!o->index)
                 o->state = HEAP_NEVER;
         else
                 read_tail(h, o, debug.flags, o->start + debug.tail);
@@ -116,13 +116,14 @@ static bool find_large(struct heap *h, const struct heap_span *at, struct heap_o
             memory_read(h->memory, at->descriptor, &span, sizeof span) ||
             stook_span_kind_of(&span) != STOOK_SPAN_LARGE || span.start != at->start)
                 return false;
-        o->start = span.start;
-        o->bytes = span.bytes;
+        o->start = span.start + span.use.lead;
+        o->bytes = span.bytes - span.use.lead;
         o->of_heap = span.use.heap;
         read_sample(h, o, &span);
         if (!heap_copy(h, h->library->root.large_debug, &flags, sizeof flags) && flags) {
-                o->bytes -= stook_tail_bytes(flags);
-                read_tail(h, o, flags, o->start + o->bytes);
+                if (!span.use.lead)
+                        o->bytes -= stook_tail_bytes(flags);
+                read_tail(h, o, flags, span.use.lead ? span.start : o->start + o->bytes);
         } else if (span.use.slack < span.bytes) {
                 o->bytes -= span.use.slack;
         }

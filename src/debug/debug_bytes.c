@@ -1,6 +1,6 @@
 /*
  * Purpose: the bytes of a debugged object: red zones and poison, written and looked at. What they
- * must be follows from the state behind the object.
+ * must be follows from the state of the object.
  * Place: called by debug_object.c and debug_check.c. The command `stook check` has this file, too,
  *  and looks at copies of slabs. So it reads nothing but the stride of an object and @debug.
  * Concurrency: as debug_modes.h I2.
@@ -39,7 +39,7 @@ static void right_zone(const struct stook_debug *debug, size_t bytes, bool hidde
         size_t again = hidden && debug->hidden ? debug->hidden : debug->words_end;
 
         pieces[0] = (struct piece){ bytes, debug->words };
-        pieces[1] = (struct piece){ again, debug->tail };
+        pieces[1] = (struct piece){ again, debug->zone_end };
 }
 
 void stook_debug_fill_zones(const struct stook_debug *debug, void *object, size_t bytes,
@@ -102,7 +102,7 @@ bool stook_debug_live_is_whole(const struct stook_debug *debug, const void *obje
 {
         size_t bytes = stook_debug_bytes(debug, object);
 
-        /* Whatever wrote over the tail wrote over the zone before it. */
+        /* Whatever wrote over the tail of a large object wrote over the zone before it. */
         if (bytes > debug->object_bytes)
                 bytes = debug->object_bytes;
         return zones_are_whole(debug, object, bytes, !waiting, STOOK_BYTE_LIVE, wrong) &&

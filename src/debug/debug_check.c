@@ -32,6 +32,11 @@ void stook_debug_add_tracks(const struct stook_debug *debug, const void *object,
         /* A free by RCU that was undone has left its track. */
         if (stook_debug_state(debug, object) != STOOK_STATE_LIVE)
                 about->freed = or_null(&tail->tracks[1]);
+        if (about->fault == STOOK_FAULT_WRITE_AFTER_FREE ||
+            about->fault == STOOK_FAULT_DOUBLE_FREE) {
+                about->allocated_before = or_null(&tail->tracks[2]);
+                about->freed_before = or_null(&tail->tracks[3]);
+        }
 }
 
 static const void *slab_of(const void *object, size_t *offset)
@@ -47,23 +52,54 @@ static const void *slab_of(const void *object, size_t *offset)
 static const char *tell_lost(const struct stook_debug *debug, const void *object,
                              const struct stook_wrong *wrong, char *text, size_t bytes)
 {
-        size_t first = wrong->fault == STOOK_FAULT_OVERRUN
-                               ? (size_t)(wrong->at - (const uint8_t *)object) : debug->tail;
+        uint64_t first = wrong->fault == STOOK_FAULT_OVERRUN
+                                 ? (uint64_t)(wrong->at - (const uint8_t *)object)
+                                 : (uint64_t)debug->tail;
 
-        stook_report_format(text, bytes, STOOK_OVERWRITTEN ", bytes %u to %u", (uint64_t)first,
-                            (uint64_t)(debug->tail + sizeof(uint32_t) - 1));
+        if (debug->tail < 0)
+                stook_report_format(text, bytes, STOOK_OVERWRITTEN ", %u bytes before its start",
+                                    (uint64_t)-debug->tail);
+        else
+                stook_report_format(text, bytes, STOOK_OVERWRITTEN ", bytes %u to %u", first,
+                                    (uint64_t)debug->tail + sizeof(uint32_t) - 1);
         return text;
+}
+
+/* The object before @object in its slab, if an overrun of it reached further; else NULL. */
+static const void *overran(const struct stook_debug *debug, const void *object,
+                           struct stook_wrong *wrong)
+{
+        size_t offset;
+        const char *slab = slab_of(object, &offset), *before;
+
+        if (!debug->slabs || offset < 2 * debug->slabs->stride)
+                return NULL;
+        before = slab + offset - debug->slabs->stride;
+        if (!stook_slab_object_made(debug->slabs, before) ||
+            !stook_debug_is_state(stook_debug_state(debug, before)) ||
+            stook_debug_is_whole(debug, before, true, wrong) ||
+            wrong->fault != STOOK_FAULT_OVERRUN)
+                return NULL;
+        return before;
 }
 
 STOOK_COLD void stook_debug_report(const struct stook_debug *debug, enum stook_fault fault,
                                    const void *object, const struct stook_wrong *wrong,
                                    const char *detail, bool found)
 {
+        struct stook_wrong of_other;
+        const void *other = wrong && wrong->lost ? overran(debug, object, &of_other) : NULL;
         struct stook_report_about about = {
                 .fault = fault, .object = object, .cache_name = debug->name, .detail = detail,
         };
         char text[96];
 
+        if (other) {
+                about.fault = STOOK_FAULT_OVERRUN;
+                about.object = object = other;
+                about.detail = "it reached the state of the object behind it";
+                wrong = &of_other;
+        }
         about.slab = slab_of(object, &about.offset);
         if (wrong && wrong->lost)
                 about.detail = tell_lost(debug, object, wrong, text, sizeof(text));
@@ -75,7 +111,7 @@ STOOK_COLD void stook_debug_report(const struct stook_debug *debug, enum stook_f
                 about.expected = wrong->expected;
                 about.found = *wrong->at;
                 about.dump = (const uint8_t *)object - debug->left;
-                about.dump_bytes = debug->left + debug->tail;
+                about.dump_bytes = debug->left + debug->zone_end;
         }
         if (found)
                 stook_report_about_found(&about);
@@ -92,6 +128,7 @@ void stook_debug_describe(const struct stook_debug *debug, const void *pointer,
         bool interior;
 
         if (!debug->slabs) {
+                object += stook_entry_span(entry)->use.lead;
                 stook_debug_add_tracks(debug, object, about);
                 return;
         }

@@ -20,7 +20,7 @@ enum stook_debug_state {
         STOOK_STATE_ISOLATED    = 0x49534f4c,
 };
 
-/* At debug->tail. */
+/* At debug->tail from the object. */
 struct stook_debug_tail {
         uint32_t state;                 /* atomic: debug_modes.h I1 */
         uint32_t requested : 24;        /* bytes; I2, as all that follows */
@@ -30,7 +30,7 @@ struct stook_debug_tail {
          * stook_debug_content said when the object was made.
          */
         uint64_t word;
-        struct stook_report_track tracks[2];    /* with U: allocated, freed */
+        struct stook_report_track tracks[4];    /* with U: allocated, freed; the life before it */
 };
 #define STOOK_TAIL_BYTES offsetof(struct stook_debug_tail, tracks)
 
@@ -42,7 +42,7 @@ STOOK_INLINE size_t stook_tail_bytes(uint64_t flags)
 STOOK_INLINE struct stook_debug_tail *stook_tail(const struct stook_debug *debug,
                                                  const void *object)
 {
-        return (struct stook_debug_tail *)((uintptr_t)object + debug->tail);
+        return (struct stook_debug_tail *)((uintptr_t)object + (uintptr_t)debug->tail);
 }
 
 /* What the user of an object asked for. */
@@ -72,7 +72,7 @@ STOOK_INLINE void stook_debug_set_state(const struct stook_debug *debug, void *o
         __atomic_store_n(&stook_tail(debug, object)->state, state, __ATOMIC_RELEASE); /* M1 */
 }
 
-#define STOOK_OVERWRITTEN "the state behind the object was overwritten"
+#define STOOK_OVERWRITTEN "the state of the object was overwritten"
 
 /* A byte that is not as it should be. */
 struct stook_wrong {

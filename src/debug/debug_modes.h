@@ -13,11 +13,12 @@
  * An object of such a cache lies at a multiple of the stride, as objects of all caches do. Its
  * stride holds:
  *
- *      object_bytes | words of other layers | red zone | tail | room | red zone of the NEXT object
+ *      object_bytes | words of other layers | red zone | tail, room and red zone of the NEXT object
  *
+ * So an overrun cannot erase what the tail says of its object: the state, who allocated and freed.
  * The first object of a slab is never handed out (slab.h, keep_first), so each object that is has a
- * red zone before it. The words of other layers are the group's (account/account.h) and the hidden
- * word (src/rcu). The tail has the state.
+ * tail before it. The words of other layers are the group's (account/account.h) and the hidden word
+ * (src/rcu).
  *
  * States of an object:
  *   FREE          in its slab, in a prefilled sheaf, or on the way       poison, zones FREE
@@ -65,7 +66,8 @@ struct stook_debug {
         size_t   object_bytes;          /* the user's; of a large object: what was asked for */
         size_t   words, words_end;      /* words of other layers */
         size_t   hidden;                /* the last of these, if it is the hidden one; 0: none */
-        size_t   tail;
+        size_t   zone_end;              /* of the red zone behind it */
+        ptrdiff_t tail;                 /* before the object, but for most large ones */
         uint32_t left;                  /* bytes of the red zone before an object; 0: none */
         bool     accounted;             /* the first word is the group's */
         bool     poisons;               /* no constructor and no reader cares for free objects */
@@ -92,11 +94,12 @@ struct stook_debug_args {
 size_t stook_debug_init(struct stook_debug *debug, const struct stook_debug_args *args);
 
 /*
- * Sets @debug for a large object: of @bytes in all, the tail at their end. Without @made the object
- * has no tail yet, and @requested bytes of it are the user's.
+ * Sets @debug for a large object: of @bytes in all, the tail at their end; or with a @lead at their
+ * beginning, and the object so many bytes behind that. Without @made the object has no tail yet,
+ * and @requested bytes of it are the user's.
  */
 void stook_debug_init_large(struct stook_debug *debug, uint64_t flags, const void *made,
-                            size_t requested, size_t bytes);
+                            size_t requested, size_t bytes, size_t lead);
 /* Bytes that a large object needs behind what is asked for. */
 size_t stook_debug_large_room(uint64_t flags);
 

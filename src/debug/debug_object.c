@@ -28,26 +28,25 @@ static bool tells(const struct stook_debug *debug)
         return STOOK_UNLIKELY(debug->flags & STOOK_DEBUG_V);
 }
 
-static void close_between(const void *object, size_t from, size_t to)
+static void close_between(const void *object, ptrdiff_t from, ptrdiff_t to)
 {
-        stook_checker_close((const char *)object + from, to - from);
+        stook_checker_close((const char *)object + from, (size_t)(to - from));
 }
 
 void stook_debug_open(const struct stook_debug *debug, void *object)
 {
         if (stook_checker_is_on())
-                stook_checker_open((char *)object - debug->left, debug->slabs->stride);
+                stook_checker_open((char *)object + debug->tail, debug->slabs->stride);
 }
 
 void stook_debug_close(const struct stook_debug *debug, void *object)
 {
         if (!tells(debug))
                 return;
-        stook_checker_close((char *)object - debug->left, debug->left);
+        close_between(object, debug->tail + (ptrdiff_t)STOOK_TAIL_BYTES, 0);
         if (debug->closes)
-                close_between(object, 0, debug->words);
-        close_between(object, debug->words_end, debug->tail);
-        close_between(object, debug->tail + STOOK_TAIL_BYTES, debug->slabs->stride);
+                close_between(object, 0, (ptrdiff_t)debug->words);
+        close_between(object, (ptrdiff_t)debug->words_end, (ptrdiff_t)debug->zone_end);
 }
 
 void stook_debug_close_large(const struct stook_debug *debug, void *object)
@@ -176,6 +175,20 @@ static STOOK_COLD bool isolate(const struct stook_debug *debug, void *object,
         return false;
 }
 
+/* What is known of an object's last life is that of the life before it, from now on. */
+static void begin_life(const struct stook_debug *debug, void *object)
+{
+        struct stook_report_track *tracks = stook_tail(debug, object)->tracks;
+
+        if (!(debug->flags & STOOK_CACHE_STORE_USER))
+                return;
+        tracks[2] = tracks[ALLOCATED];
+        tracks[3] = tracks[FREED];
+        /* A fault that is found when the object is freed is not the work of its user before. */
+        tracks[FREED].thread = 0;
+        track(debug, object, ALLOCATED);
+}
+
 static void hand_out(const struct stook_debug *debug, void *object, size_t bytes)
 {
         if (!checks_content(debug))
@@ -183,10 +196,7 @@ static void hand_out(const struct stook_debug *debug, void *object, size_t bytes
         stook_tail(debug, object)->made_by = 0;
         stook_debug_set_bytes(debug, object, bytes);
         stook_debug_fill_zones(debug, object, bytes, STOOK_BYTE_LIVE);
-        track(debug, object, ALLOCATED);
-        /* A fault that is found when the object is freed is not the work of its user before. */
-        if (debug->flags & STOOK_CACHE_STORE_USER)
-                stook_tail(debug, object)->tracks[FREED].thread = 0;
+        begin_life(debug, object);
         stook_debug_tell_alloc(debug, object);
         stook_debug_set_state(debug, object, STOOK_STATE_LIVE);
         trace(debug, "alloc", object, bytes);

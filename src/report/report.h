@@ -45,6 +45,7 @@ struct stook_report_about {
         size_t      requested_bytes;    /* by the program, of this object */
         const char *detail;
         const struct stook_report_track *allocated, *freed;
+        const struct stook_report_track *allocated_before, *freed_before; /* last life */
         const uint8_t *dump;            /* memory to be shown; it may be unmapped */
         size_t      dump_bytes;
         const uint8_t *bad;             /* the first byte that is not as expected */

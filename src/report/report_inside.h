@@ -33,7 +33,10 @@ void stook_report_put_object(struct stook_text *text, const struct stook_report_
 void stook_report_put_dump(struct stook_text *text, const struct stook_report_about *about);
 
 /* ---- report_stack.c ---- */
-enum { STOOK_REPORT_HERE, STOOK_REPORT_ALLOCATED, STOOK_REPORT_FREED, STOOK_REPORT_STACKS };
+enum {
+        STOOK_REPORT_HERE, STOOK_REPORT_ALLOCATED, STOOK_REPORT_FREED,
+        STOOK_REPORT_ALLOCATED_BEFORE, STOOK_REPORT_FREED_BEFORE, STOOK_REPORT_STACKS
+};
 #define STOOK_REPORT_FRAMES 30          /* as STOOK_STACK_FRAMES_USUAL */
 #define STOOK_REPORT_STACK  32768       /* bytes that are copied; outer calls are not. Arbitrary */
 

@@ -4,7 +4,7 @@
  * share it. What is not known is left out:
  *   format fault program pid thread text object cache heap slab offset object_bytes requested_bytes
  *   bad {address expected found}   dump {address hex}
- *   stack [...]   allocated, freed {thread ms_ago stack [...]}
+ *   stack [...]   allocated, freed, allocated_before, freed_before {thread ms_ago stack [...]}
  * Addresses are strings ("0x..."), because JSON's numbers may be too short for them.
  * Concurrency: any thread, any instruction; each line is one write.
  */
@@ -213,6 +213,9 @@ void stook_report_tell_json(struct stook_text *text, const struct stook_report_a
         put_stack(text, stacks, STOOK_REPORT_HERE);
         put_track(text, "allocated", about->allocated, stacks, STOOK_REPORT_ALLOCATED);
         put_track(text, "freed", about->freed, stacks, STOOK_REPORT_FREED);
+        put_track(text, "allocated_before", about->allocated_before, stacks,
+                  STOOK_REPORT_ALLOCATED_BEFORE);
+        put_track(text, "freed_before", about->freed_before, stacks, STOOK_REPORT_FREED_BEFORE);
         stook_text_words(text, "}\n");
         append(text->buffer, text->bytes);
 }

@@ -114,6 +114,8 @@ static void copy_frames(const struct stook_report_about *about, uint32_t (*here)
 {
         const struct stook_report_track *tracks[] = {
                 [STOOK_REPORT_ALLOCATED] = about->allocated, [STOOK_REPORT_FREED] = about->freed,
+                [STOOK_REPORT_ALLOCATED_BEFORE] = about->allocated_before,
+                [STOOK_REPORT_FREED_BEFORE] = about->freed_before,
         };
 
         for (unsigned i = 0; i < STOOK_REPORT_STACKS; i++) {

@@ -154,6 +154,10 @@ static void put_all(struct stook_text *text, const struct stook_report_about *ab
         put_track(text, "  allocated by thread ", about->allocated, stacks,
                   STOOK_REPORT_ALLOCATED);
         put_track(text, "  freed by thread ", about->freed, stacks, STOOK_REPORT_FREED);
+        put_track(text, "  before that, allocated by thread ", about->allocated_before, stacks,
+                  STOOK_REPORT_ALLOCATED_BEFORE);
+        put_track(text, "  before that, freed by thread ", about->freed_before, stacks,
+                  STOOK_REPORT_FREED_BEFORE);
 }
 
 /* @whole: with what follows the first line. */

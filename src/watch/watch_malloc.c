@@ -249,7 +249,7 @@ static struct stook_debug debug_of(const struct stook_span *span)
 {
         struct stook_debug debug;
 
-        stook_debug_init_large(&debug, stook_large_debug, object_of(span), 0, span->bytes);
+        stook_debug_init_large(&debug, stook_large_debug, object_of(span), 0, span->bytes, 0);
         return debug;
 }
 
@@ -336,7 +336,7 @@ static STOOK_NOINLINE void debug_alloc(struct stook_span *span, size_t size, uin
         size_t requested = stook_how_has_size(how) ? stook_how_size(how) : size;
         struct stook_debug debug;
 
-        stook_debug_init_large(&debug, stook_large_debug, NULL, requested, span->bytes);
+        stook_debug_init_large(&debug, stook_large_debug, NULL, requested, span->bytes, 0);
         stook_debug_alloc_large(&debug, object_of(span), debug.object_bytes);
         if (stook_checker_is_on() && (how & STOOK_HOW_ZERO))
                 stook_checker_open(object_of(span), requested);         /* it was zeroed */

@@ -132,7 +132,7 @@ class Changes(Inspect):
         program = self.compile("damage", DAMAGE, *s.SHARED)
         with unittest.mock.patch.dict(os.environ, STOOK_DEBUG="F"):
             self.check_damage(self.core(program, "state"), [
-                r"the state behind the object was overwritten: 0x.* \(cache conn, .*\)"])
+                r"the state of the object was overwritten: 0x.* \(cache conn, .*\)"])
 
     # ---- tune ----
 

@@ -160,9 +160,9 @@ int main(int argc, char **argv)
         if (is("poison"))
                 o[6][199] = 4;
         if (is("long"))
-                memset(o[8] + 200, 0, 20);
+                memset(o[8] + 200, 0, 16);
         if (way && !strcmp(way, "state"))
-                memset(o[8] + 200, 0, 20);
+                memset(o[8] - 16, 0, 16);
         for (int i = 0; way && i < 9; i++)
                 if (is("live") || is("before") || is("long"))
                         stook_cache_free(conn, o[i]);

@@ -1,4 +1,4 @@
-// aborts: stook: overrun: pointer 0x* (cache victim, slab 0x* offset 104): the state behind the object was overwritten, bytes 24 to 43
+// aborts: stook: overrun: pointer 0x* (cache victim, slab 0x* offset 136): found when the object was freed
 //   the object has 24 bytes
 //   at 0x* (24 bytes from its start): expected cc, found 00
 //   0x*:                          cc cc cc cc cc cc cc cc          ........
@@ -13,7 +13,7 @@ void misuse(void)
         struct stook_cache *cache = victim(FZPQ | STOOK_CACHE_STORE_USER);
         char *object = stook_cache_alloc(cache);
 
-        /* The red zone, the state, and what was known of the allocation. */
+        /* The red zone, and the state of the object behind it. */
         memset(object, 0, 24 + 16 + 32);
         stook_cache_free(cache, object);
 }

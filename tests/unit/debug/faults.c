@@ -137,6 +137,22 @@ static void a_long_overrun(void **state)
         end_without(cache, low);
 }
 
+/* The one whose state was overwritten is freed first: the report is of the one that overran. */
+static void a_long_overrun_found_by_the_next_object(void **state)
+{
+        struct stook_cache *cache = create(FZPU);
+        char *object = stook_cache_alloc(cache), *next = stook_cache_alloc(cache);
+        char *low = object < next ? object : next, *high = object < next ? next : object;
+
+        (void)state;
+        memset(low, 0, (size_t)(high - low));
+        stook_cache_free(cache, high);
+        expect(STOOK_FAULT_OVERRUN, low);
+        stook_cache_free(cache, low);
+        expect(STOOK_FAULT_OVERRUN, low);
+        end_without(cache, high);
+}
+
 static void an_underrun_by_one_byte(void **state)
 {
         struct stook_cache *cache = create(STOOK_CACHE_RED_ZONE);
@@ -356,6 +372,7 @@ int main(void)
                 cmocka_unit_test(an_overrun_by_one_byte),
                 cmocka_unit_test(an_overrun_of_a_free_object),
                 cmocka_unit_test(a_long_overrun),
+                cmocka_unit_test(a_long_overrun_found_by_the_next_object),
                 cmocka_unit_test(an_underrun_by_one_byte),
                 cmocka_unit_test(an_overrun_into_hidden_words),
                 cmocka_unit_test(a_write_after_free),
