@@ -137,9 +137,10 @@ static void look_at_slab(struct marking *m, const struct heap_slab *s, const str
 static void look_at_large(struct marking *m, size_t i)
 {
         const struct heap_span *span = &m->h->spans[i];
+        uint64_t last = span->start + span->bytes - 1;
         struct heap_object o;
 
-        if (span->kind != STOOK_SPAN_LARGE || !heap_object_at(m->h, span->start, &o) ||
+        if (span->kind != STOOK_SPAN_LARGE || !heap_object_at(m->h, last, &o) ||
             o.state != HEAP_LIVE)
                 return;
         m->large[i] = LARGE_LIVE;
@@ -208,7 +209,7 @@ static int collect(struct marking *m, struct heap_leaks *leaks)
         for (size_t i = 0; i < h->span_count && !error; i++) {
                 leaks->live += m->large[i] & LARGE_LIVE;
                 if (m->large[i] == LARGE_LIVE)
-                        error = add(m, leaks, h->spans[i].start);
+                        error = add(m, leaks, h->spans[i].start + h->spans[i].bytes - 1);
         }
         if (leaks->count)
                 qsort(leaks->lost, leaks->count, sizeof *leaks->lost, by_start);

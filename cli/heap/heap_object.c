@@ -171,5 +171,5 @@ bool heap_object_at(struct heap *h, uint64_t address, struct heap_object *o)
         *o = (struct heap_object){ .state = HEAP_LIVE };
         if (slab)
                 return find_in_slab(h, slab, address, o);
-        return span && find_large(h, span, o);
+        return span && find_large(h, span, o) && address >= o->start;
 }

@@ -45,6 +45,10 @@ static const char *skip_letters(const char *c)
                         return NULL;
                 if (*++c != '=')
                         continue;
+                if (strchr("Zz", c[-1]) && !strncmp(c, "=guard", 6)) {
+                        c += 6;
+                        continue;
+                }
                 digits = c + 1;
                 c = skip_digits(digits);
                 if (c == digits || strspn(digits, "0") == (size_t)(c - digits))
@@ -251,7 +255,7 @@ bool run_debug_option(int option, const char *value, struct run_debug *debug)
                         return true;
                 say(stderr,
                     "stook run: --debug takes LETTERS[,CACHE...][;...], letters of "
-                    "FZ[=BYTES]PUTAOC and Q[=BYTES], or -, not '%s'\n", value);
+                    "FZ[=BYTES|=guard]PUTAOC and Q[=BYTES], or -, not '%s'\n", value);
                 return false;
         case RUN_DEBUG_ON_FAULT:
                 debug->on_fault = value;

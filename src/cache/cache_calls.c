@@ -108,11 +108,11 @@ static void report(enum stook_fault fault, const struct stook_cache *or_null, ui
         if (span) {
                 about.slab = (const void *)span->start;
                 about.offset = (uintptr_t)object - span->start;
-                stook_watch_duties.describe(stook_cache_at(stook_entry_cache(entry)), object,
-                                            &about);
-        } else {
-                stook_sample_duties.describe(object, &about);
         }
+        stook_watch_duties.describe(span ? stook_cache_at(stook_entry_cache(entry)) : NULL, object,
+                                    &about);
+        if (!span)
+                stook_sample_duties.describe(object, &about);
         stook_report_about(&about);
 }
 

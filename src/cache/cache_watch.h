@@ -84,7 +84,7 @@ struct stook_watch_duties {
         void *(*lent)(struct stook_cache *cache, void *object);
         /* What the user of an object may use of it; or STOOK_NO_OBJECT. */
         size_t (*usable)(const struct stook_cache *cache, const void *object);
-        /* For a report about @pointer, which lies in a slab of the cache. */
+        /* For a report about @pointer, which lies in a slab of the cache; NULL: in none. */
         void (*describe)(const struct stook_cache *cache, const void *pointer,
                          struct stook_report_about *about);
         /* For a report, of an object that is free: where it lies. NULL: that is not known. */

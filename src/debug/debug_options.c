@@ -3,8 +3,8 @@
  *
  *      BLOCK[;BLOCK...]        BLOCK: LETTERS[,NAME...]
  *
- * LETTERS are of F Z P U T A O C, Q or Q=BYTES[K|M|G], and Z=BYTES; none of them: FZPU; a single
- * `-`: no mode. Bytes are of all blocks: the last that is given counts.
+ * LETTERS are of F Z P U T A O C, Q or Q=BYTES[K|M|G], and Z=BYTES or Z=guard; none of them: FZPU;
+ * a single `-`: no mode. What follows `=` is of all blocks: the last that is given counts.
  * A NAME is a cache's, and may end with `*`. The first block with a name that matches counts. If
  * none matches, the last block without names does.
  * Place: called by life at start and at exit, and by cache for each cache that is made.
@@ -30,11 +30,12 @@
 #define QUARANTINE_MOST  ((uint64_t)1 << 40)
 #define ZONE_BYTES 16                   /* of a red zone; the state behind it is aligned */
 #define ZONE_MOST  4096                 /* with Z=BYTES; arbitrary */
-#define TAKES "LETTERS[,CACHE...][;...], letters of FZ[=BYTES]PUTAOC and Q[=BYTES], or -"
+#define TAKES "LETTERS[,CACHE...][;...], letters of FZ[=BYTES|=guard]PUTAOC and Q[=BYTES], or -"
 
 static char text[TEXT_MAX] STOOK_MOSTLY_UNUSED; /* not empty: asked */
 static bool asked;                      /* const after the start */
 static uint64_t quarantine, zone;       /* 0: the text does not say */
+static bool guards;
 static uint64_t matched;                /* atomic: bit i: name i */
 /* Atomic, relaxed: the process that first had a use for the modes: children tell nothing. */
 static uint32_t first_user;
@@ -87,6 +88,18 @@ static bool read_bytes(const char **at, uint64_t most, uint64_t *bytes)
         return true;
 }
 
+/* What follows Z=. False: neither bytes nor "guard". */
+static bool read_zone(const char **at)
+{
+        static const char word[] = "=guard";
+
+        if (strncmp(*at, word, sizeof(word) - 1))
+                return read_bytes(at, ZONE_MOST, &zone);
+        guards = true;
+        *at += sizeof(word) - 1;
+        return true;
+}
+
 /* The letters at *@at, which moves behind them. False: one of them is unknown. */
 static bool read_letters(const char **at, uint64_t *flags)
 {
@@ -107,7 +120,7 @@ static bool read_letters(const char **at, uint64_t *flags)
                         continue;
                 if (!(flag == STOOK_CACHE_QUARANTINE && read_bytes(at, QUARANTINE_MOST,
                                                                    &quarantine)) &&
-                    !(flag == STOOK_CACHE_RED_ZONE && read_bytes(at, ZONE_MOST, &zone)))
+                    !(flag == STOOK_CACHE_RED_ZONE && read_zone(at)))
                         return false;
         }
         return true;
@@ -206,6 +219,11 @@ size_t stook_debug_zone_bytes(void)
 {
         return zone > ZONE_BYTES ? (zone + ZONE_BYTES - 1) & ~(uint64_t)(ZONE_BYTES - 1)
                                  : ZONE_BYTES;
+}
+
+bool stook_debug_guards(void)
+{
+        return guards && asked;
 }
 
 uint64_t stook_debug_quarantine_bytes(void)

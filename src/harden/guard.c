@@ -64,7 +64,10 @@ static void close_page(uintptr_t page)
  */
 #define CLOSED_MOST  16
 #define SAMPLES_MOST 128                /* guarded samples: all of them are purged */
+#define DEBUG_MOST   4096               /* of Z=guard: what is known of one is in its first page */
 #define CLOSED_BYTES ((size_t)256 << 10)
+
+static struct stook_span *debug_places[DEBUG_MOST] STOOK_MOSTLY_UNUSED;
 
 static struct ring {
         uint32_t count, next;           /* places; atomic, relaxed */
@@ -72,6 +75,7 @@ static struct ring {
 } rings[] = {
         [STOOK_GUARDED_HARDEN] = { CLOSED_MOST, 0, (struct stook_span *[CLOSED_MOST]){ NULL } },
         [STOOK_GUARDED_SAMPLE] = { SAMPLES_MOST, 0, (struct stook_span *[SAMPLES_MOST]){ NULL } },
+        [STOOK_GUARDED_DEBUG] = { DEBUG_MOST, 0, debug_places },
 };
 
 static const struct stook_span *closed_at(const struct ring *ring, uintptr_t address)
@@ -88,9 +92,11 @@ static const struct stook_span *closed_at(const struct ring *ring, uintptr_t add
 
 const struct stook_span *stook_guard_closed_at(uintptr_t address)
 {
-        const struct stook_span *span = closed_at(&rings[STOOK_GUARDED_SAMPLE], address);
+        const struct stook_span *span = NULL;
 
-        return span ? span : closed_at(&rings[STOOK_GUARDED_HARDEN], address);
+        for (unsigned r = STOOK_GUARDED_HARDEN; !span && r < STOOK_GUARDED_END; r++)
+                span = closed_at(&rings[r], address);
+        return span;
 }
 
 /* The span that has waited longest; NULL: there was none. */
@@ -103,13 +109,15 @@ static struct stook_span *put_closed(struct ring *ring, struct stook_span *span)
 
 static bool close_span(struct stook_span *span)
 {
-        bool sample = span->use.guarded == STOOK_GUARDED_SAMPLE;
+        size_t page = stook_os_page_bytes();
 
-        /* The last page stays: debug modes have there what is known of the object. */
-        if (sample)
+        /* The last page stays, or the first: debug modes have there what is known of the object. */
+        if (span->use.guarded == STOOK_GUARDED_SAMPLE)
                 stook_os_purge((void *)span->start, span->bytes);
+        else if (span->use.guarded == STOOK_GUARDED_DEBUG && span->bytes > page)
+                stook_os_purge((void *)(span->start + page), span->bytes - page);
         else if (span->bytes > CLOSED_BYTES)
-                stook_os_purge((void *)span->start, span->bytes - stook_os_page_bytes());
+                stook_os_purge((void *)span->start, span->bytes - page);
         span->state = STOOK_SPAN_DIRTY;
         return stook_os_close((void *)span->start, span->bytes);
 }
@@ -134,7 +142,7 @@ static bool give_with_guards(struct stook_span *span)
 /* False: none waits. */
 static bool let_one_go(void)
 {
-        for (unsigned r = STOOK_GUARDED_HARDEN; r <= STOOK_GUARDED_SAMPLE; r++)
+        for (unsigned r = STOOK_GUARDED_HARDEN; r < STOOK_GUARDED_END; r++)
                 for (unsigned i = 0; i < rings[r].count; i++) {
                         struct stook_span *span = put_closed(&rings[r], NULL);
 

@@ -73,7 +73,9 @@ bool stook_harden_has_user(const void *object);
 /* ---- guard.c ---- */
 struct stook_span;
 /* What a span has guards for. */
-enum stook_guarded_by { STOOK_GUARDED_HARDEN = 1, STOOK_GUARDED_SAMPLE };
+enum stook_guarded_by {
+        STOOK_GUARDED_HARDEN = 1, STOOK_GUARDED_SAMPLE, STOOK_GUARDED_DEBUG, STOOK_GUARDED_END
+};
 /*
  * As stook_span_take: no page before the span, and none behind it, may be read or written. Such a
  * span is neither resized nor moved. stook_span_give_guarded takes any span.

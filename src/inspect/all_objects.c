@@ -36,7 +36,7 @@ static void show_large(struct stook_span *span, void *data)
 
         if (!objects->answer && span->kind == STOOK_SPAN_LARGE &&
             span->use.heap == objects->heap && stook_watch_large_usable(span) != STOOK_NO_OBJECT)
-                show((void *)span->start, objects);
+                show((void *)(span->start + span->use.lead), objects);
 }
 
 STOOK_API int stook_heap_for_each_object(struct stook_heap *heap,

@@ -229,7 +229,7 @@ static void note_large(struct stook_span *span, void *data)
         for (; at && leak->large[at - 1].start > span->start; at--)
                 leak->large[at] = leak->large[at - 1];
         leak->large[at] = (struct stook_leak_large){
-                .start = span->start, .bytes = stook_watch_large_usable(span),
+                .start = span->start + span->use.lead, .bytes = stook_watch_large_usable(span),
                 .stack = stook_large_stack(span), .reached = span->use.heap,
         };
         leak->larges++;

@@ -45,8 +45,8 @@ static bool is_behind(const struct stook_span *span, uintptr_t page)
 static void report(enum stook_fault fault, const struct stook_span *span, const char *detail)
 {
         struct stook_report_about about = {
-                .fault = fault, .object = (void *)span->start, .object_bytes = span->bytes,
-                .detail = detail,
+                .fault = fault, .object = (void *)(span->start + span->use.lead),
+                .object_bytes = span->bytes, .detail = detail,
         };
 
         if (stook_os_enable((void *)span->start, span->bytes))
@@ -106,7 +106,9 @@ static void tell(uintptr_t at)
         char detail[96];
 
         if (!over)
-                span = stook_span_large_at(here + page);
+                span = large_at(here + page);
+        if (span && !over && span->start != here + page)
+                span = NULL;
         if (tell_sample(at) || tell_freed(at) || tell_destroyed(at) || !span)
                 return;
         stook_report_format(detail, sizeof(detail), "the guard page %s it was touched at %p",

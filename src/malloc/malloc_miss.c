@@ -183,9 +183,9 @@ void *stook_malloc_aligned(size_t align, size_t size, uint64_t how)
 {
         size_t rounded, seal = stook_malloc_seal_bytes;
 
-        if (STOOK_UNLIKELY(stook_malloc_is_watched || stook_sampling.session) &&
-            size <= STOOK_CLASS_MAX)
-                how = stook_how_with_size(how | (align > 16 ? STOOK_HOW_ALIGNED : 0), size);
+        if (STOOK_UNLIKELY(stook_malloc_is_watched || stook_sampling.session))
+                how = (size <= STOOK_CLASS_MAX ? stook_how_with_size(how, size) : how) |
+                      (align > 16 ? STOOK_HOW_ALIGNED : 0);
         if (align <= 16)
                 return stook_malloc_slow(size, how);
         if (STOOK_UNLIKELY(size > PTRDIFF_MAX))

@@ -453,7 +453,9 @@ void stook_watch_end(struct stook_cache *cache)
 void stook_watch_describe(const struct stook_cache *cache, const void *pointer,
                           struct stook_report_about *about)
 {
-        if (is_debugged(cache))
+        if (!cache)
+                stook_watch_describe_freed(pointer, about);
+        else if (is_debugged(cache))
                 stook_debug_describe(stook_cache_debug(cache), pointer, about);
 }
 

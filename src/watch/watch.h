@@ -164,5 +164,7 @@ int stook_large_canaries_validate(void);
 uint32_t stook_large_stack(const struct stook_span *span);
 /* What debug modes know of a large object, live or freed; its memory may be read. */
 void stook_watch_large_describe(const struct stook_span *span, struct stook_report_about *about);
+/* The same of a pointer that is freed, if it leads to a closed one, which gets its access back. */
+void stook_watch_describe_freed(const void *pointer, struct stook_report_about *about);
 
 #endif

@@ -8,6 +8,12 @@
  * Before it, and behind its span, mode Z has a page without access (harden/guard.c). A free large
  * object has no state, for its span is closed, and given back later. In the quarantine it is a span
  * of kind LARGE still.
+ * With Z=guard all objects of classes with Z are such, and the tail is at the beginning:
+ *
+ *      tail | red zone | what was asked for, to its alignment  to the end of the span
+ *
+ * So a read or a write behind the object, or after its free, stops at the instruction. It waits for
+ * nothing in the quarantine: its pages are closed at once.
  *
  * The cache of a watched class is not at the index of its class, but at any other. No cache is ever
  * made at that index, so the hot paths find its line empty, and every malloc comes here. The page
@@ -43,6 +49,7 @@
 
 /* All const after the start. */
 uint64_t stook_large_debug;
+static bool guards;                     /* Z=guard */
 static struct stook_cache *empty;       /* of malloc(0); NULL: that is an ordinary object */
 /* NULL: not watched. */
 static struct stook_cache *watched_class[STOOK_CLASSES] STOOK_MOSTLY_UNUSED;
@@ -58,6 +65,9 @@ static void start_large(void)
                 flags = 0;
         if (!flags && stook_checker_is_on())
                 flags = STOOK_DEBUG_CHECKED;
+        guards = stook_debug_guards() && (flags & STOOK_CACHE_RED_ZONE);
+        if (guards)
+                flags &= ~(uint64_t)STOOK_CACHE_QUARANTINE;
         if (flags & STOOK_CACHE_QUARANTINE)
                 stook_quarantine_start(stook_debug_quarantine_bytes());
         stook_large_debug = flags;
@@ -138,6 +148,16 @@ static void *empty_object(uint64_t how)
         return stook_alloc_slow(empty, stook_how_with_size(how, 0) & ~(uint64_t)STOOK_HOW_ZERO);
 }
 
+/* @bytes, with the seal, are a multiple of what an aligned call asks for: malloc_miss.c. */
+static size_t align_of(size_t bytes, uint64_t how)
+{
+        size_t page = stook_os_page_bytes();
+
+        if (!(how & STOOK_HOW_ALIGNED))
+                return 16;
+        return (bytes & -bytes) < page ? bytes & -bytes : page;
+}
+
 void *stook_watch_malloc_seen(size_t size, uint16_t group, uint64_t how)
 {
         struct stook_cache *cache;
@@ -153,6 +173,9 @@ void *stook_watch_malloc_seen(size_t size, uint16_t group, uint64_t how)
         if (size > STOOK_CLASS_MAX - stook_malloc_seal_bytes)
                 return stook_large_alloc(1, size, how);
         cache = watched_class[stook_class_for(size + stook_malloc_seal_bytes)];
+        if (STOOK_UNLIKELY(guards) && cache &&
+            (stook_cache_debug(cache)->flags & STOOK_CACHE_RED_ZONE))
+                return stook_large_alloc(align_of(size + stook_malloc_seal_bytes, how), size, how);
         if (cache)
                 return stook_alloc_slow(cache, how);
         return stook_malloc_class_object(stook_class_for(size + stook_malloc_seal_bytes),
@@ -242,14 +265,15 @@ static void *resize_observed(struct stook_span *span, size_t size)
 
 static void *object_of(const struct stook_span *span)
 {
-        return (void *)span->start;
+        return (void *)(span->start + span->use.lead);
 }
 
 static struct stook_debug debug_of(const struct stook_span *span)
 {
         struct stook_debug debug;
 
-        stook_debug_init_large(&debug, stook_large_debug, object_of(span), 0, span->bytes, 0);
+        stook_debug_init_large(&debug, stook_large_debug, object_of(span), 0, span->bytes,
+                               span->use.lead);
         return debug;
 }
 
@@ -257,7 +281,7 @@ static struct stook_debug debug_of(const struct stook_span *span)
 static void open_pages(const struct stook_span *span)
 {
         if (stook_checker_is_on())
-                stook_checker_open(object_of(span), span->bytes);
+                stook_checker_open((void *)span->start, span->bytes);
 }
 
 /*
@@ -330,13 +354,30 @@ int stook_large_canaries_validate(void)
         return faults;
 }
 
-/* A span, all of which is open (process/checker.h), becomes an object. */
-static STOOK_NOINLINE void debug_alloc(struct stook_span *span, size_t size, uint64_t how)
+/*
+ * The object of @size is to end where @span does, as far as @align lets it. Where it cannot, it
+ * begins where the span does: that of an aligned call for more than a class has.
+ */
+static void lead(struct stook_span *span, size_t align, size_t size, uint64_t how)
 {
-        size_t requested = stook_how_has_size(how) ? stook_how_size(how) : size;
+        size_t step = align > 16 ? align : 16, before;
+
+        before = span->bytes - ((size + !size + step - 1) & ~(step - 1));
+        if (!guards || !span->use.guarded || align > stook_os_page_bytes() ||
+            (align == 1 && (how & STOOK_HOW_ALIGNED)) || before > UINT16_MAX)
+                return;
+        span->use.guarded = STOOK_GUARDED_DEBUG;
+        span->use.lead = (uint16_t)before;
+        stook_pagemap_set(span->start + before, (uint64_t)(uintptr_t)span);
+}
+
+/* A span, all of which is open (process/checker.h), becomes an object. */
+static STOOK_NOINLINE void debug_alloc(struct stook_span *span, size_t requested, uint64_t how)
+{
         struct stook_debug debug;
 
-        stook_debug_init_large(&debug, stook_large_debug, NULL, requested, span->bytes, 0);
+        stook_debug_init_large(&debug, stook_large_debug, NULL, requested, span->bytes,
+                               span->use.lead);
         stook_debug_alloc_large(&debug, object_of(span), debug.object_bytes);
         if (stook_checker_is_on() && (how & STOOK_HOW_ZERO))
                 stook_checker_open(object_of(span), requested);         /* it was zeroed */
@@ -349,7 +390,7 @@ static void wipe(struct stook_span *span)
         if (span->own_mapping)
                 span->use.wiped = 1;
         else
-                memset(object_of(span), 0, span->bytes);
+                memset((void *)span->start, 0, span->bytes);
 }
 
 /* After stook_large_end. */
@@ -434,7 +475,7 @@ uint32_t stook_large_stack(const struct stook_span *span)
         if (!(stook_large_debug & STOOK_CACHE_STORE_USER))
                 return 0;
         debug = debug_of(span);
-        stook_debug_describe(&debug, object_of(span), &about);
+        stook_debug_describe(&debug, (void *)span->start, &about);
         return about.allocated ? about.allocated->stack : 0;
 }
 
@@ -445,7 +486,19 @@ void stook_watch_large_describe(const struct stook_span *span, struct stook_repo
         if (!stook_large_debug)
                 return;
         debug = debug_of(span);
-        stook_debug_describe(&debug, object_of(span), about);
+        stook_debug_describe(&debug, (void *)span->start, about);
+}
+
+void stook_watch_describe_freed(const void *pointer, struct stook_report_about *about)
+{
+        const struct stook_span *span = stook_guard_closed_at((uintptr_t)pointer);
+
+        if (!stook_large_debug || !span || !stook_os_enable((void *)span->start, span->bytes))
+                return;
+        if (pointer == object_of(span))
+                about->fault = STOOK_FAULT_DOUBLE_FREE;
+        about->cache_name = STOOK_DEBUG_LARGE;
+        stook_watch_large_describe(span, about);
 }
 
 /* ---- large objects: the calls ---- */
@@ -475,6 +528,7 @@ static void compare_large(const struct stook_span *span, unsigned is)
 void *stook_watch_large_alloc(size_t align, size_t size, uint64_t how)
 {
         size_t room = stook_debug_large_room(stook_large_debug);
+        size_t requested = stook_how_has_size(how) ? stook_how_size(how) : size, most;
         bool whole = stook_is_hardened(STOOK_HARDEN_ZERO_ALLOC);
         struct stook_span *span;
 
@@ -486,13 +540,15 @@ void *stook_watch_large_alloc(size_t align, size_t size, uint64_t how)
         if (!span)
                 return NULL;
         open_pages(span);
+        lead(span, align, requested, how);
+        most = span->bytes - span->use.lead;
         if (((how & STOOK_HOW_ZERO) || whole) && !stook_span_is_zero(span))
-                memset(object_of(span), 0, whole ? span->bytes : size);
+                memset(object_of(span), 0, whole || size > most ? most : size);
         if (!(how & STOOK_HOW_ZERO))
                 stook_span_will_be_written(span);
         if (stook_large_debug)
-                debug_alloc(span, size, how);
-        write_canary(span, stook_how_has_size(how) ? stook_how_size(how) : size);
+                debug_alloc(span, requested, how);
+        write_canary(span, requested);
         span->use.made_by = (uint8_t)stook_how_by(how);
         stook_large_begin(span, size);
         observe_alloc(object_of(span), size);
@@ -575,7 +631,7 @@ void *stook_watch_large_resize(struct stook_span *span, size_t size, size_t usab
                         return NULL;
                 return resize_observed(span, size);
         }
-        if (size <= usable && !stook_large_is_worth_shrinking(usable, size))
+        if (size <= usable && !span->use.lead && !stook_large_is_worth_shrinking(usable, size))
                 return stays(span, size);
         other = stook_heap_duties.beside(object_of(span), size, true);
         if (!other)

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""Proves: debug modes with large red zones (Z=BYTES), constructors (C) and entry points (F) find
-what they are for, name who allocated it, and say nothing of programs without a fault."""
+"""Proves: debug modes with large red zones (Z=BYTES), pages of their own (Z=guard), constructors
+(C) and entry points (F) find what they are for, name who allocated it, also the life before, and
+say nothing of programs without a fault."""
 import re
 import shutil
 import subprocess
@@ -61,6 +62,41 @@ int main(int argc, char **argv)
         free(text);
         if (argc == 2 && !strcmp(argv[1], "large"))
                 text[1000] = 1;
+        return 0;
+}
+"""
+GUARDED = r"""
+#include <stdlib.h>
+#include <string.h>
+static volatile int sum;
+int main(int argc, char **argv)
+{
+        const char *how = argc == 2 ? argv[1] : "";
+        char *text = calloc(1, 16), *old = calloc(1, 3000);
+        if (!strcmp(how, "behind"))
+                sum = text[16];
+        old = realloc(old, 5000);
+        free(old);
+        if (!strcmp(how, "freed"))
+                sum = old[4999];
+        if (!strcmp(how, "twice"))
+                free(old);
+        free(text);
+        return sum;
+}
+"""
+LIVES = r"""
+#include <stdlib.h>
+static char *first(void) { return malloc(40); }
+static char *second(void) { return malloc(40); }
+int main(void)
+{
+        char *volatile text = first(), *other;
+        free(text);
+        while ((other = second()) != text)
+                ;
+        free(other);
+        text[7] = 1;
         return 0;
 }
 """
@@ -126,6 +162,29 @@ class Modes(s.Compiled):
                    "or -7\n", r"found here\n    #0 main ")
         done = self.run_it(program, "large", modes="FZPU")
         self.assertRegex(done.stderr, r"(?s)write after free: .*allocated by .*freed by ")
+
+    def test_guarded(self):
+        program = self.compile("guarded", GUARDED, "-g", "-O0", "-w")
+        done = self.run_it(program, modes="FZ=guardPU")
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        for how, words, freed in (("behind", "overrun: .*: the guard page behind it", False),
+                                  ("freed", "write after free: .*, read or written", True),
+                                  ("twice", "double free: .*cache malloc-large", True)):
+            done = self.run_it(program, how, modes="FZ=guardPU")
+            self.assertNotEqual(done.returncode, 0)
+            self.assertRegex(done.stderr, r"\Astook: " + words)
+            self.assertRegex(done.stderr, r"found here\n(    #0 [^m].*\n)?    #\d main ")
+            self.assertRegex(done.stderr, r"allocated by .*\n    #0 main ")
+            found = re.search(r"freed by .*\n    #0 main ", done.stderr)
+            self.assertEqual(bool(found), freed, how)
+
+    def test_the_life_before(self):
+        program = self.compile("lives", LIVES, "-g", "-O0", "-w")
+        done = self.run_it(program, modes="FZPU")
+        self.assertRegex(done.stderr, r"(?s)\Astook: write after free: .*"
+                         r"\n  allocated by [^\n]*\n    #0 second .*\n  freed by .*"
+                         r"\n  before that, allocated by [^\n]*\n    #0 first .*"
+                         r"\n  before that, freed by [^\n]*\n    #0 main ")
 
     @unittest.skipUnless(shutil.which("c++"), "no C++ compiler")
     def test_new(self):

@@ -1,4 +1,4 @@
-// aborts: stook: overrun: pointer 0x* (cache victim, slab 0x* offset 136): found when the object was freed
+// aborts: stook: overrun: pointer 0x* (cache victim, slab 0x* offset 72): found when the object was freed
 //   the object has 24 bytes
 //   at 0x* (24 bytes from its start): expected cc, found 00
 //   0x*:                          cc cc cc cc cc cc cc cc          ........
@@ -10,7 +10,7 @@
 
 void misuse(void)
 {
-        struct stook_cache *cache = victim(FZPQ | STOOK_CACHE_STORE_USER);
+        struct stook_cache *cache = victim(FZPQ);
         char *object = stook_cache_alloc(cache);
 
         /* The red zone, and the state of the object behind it. */

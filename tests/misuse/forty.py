@@ -30,6 +30,7 @@ MODES = {       # what stands before the program
     "FZPU": [*RUN, "--debug", "FZPU", "--"],
     "FZPUQ": [*RUN, "--debug", "FZPUQ", "--"],
     "FZ=128PUQC": [*RUN, "--debug", "FZ=128PUQC", "--"],
+    "FZ=guardPU": [*RUN, "--debug", "FZ=guardPU", "--"],
     "harden": [*RUN, "--harden", "--"],
     "harden all": [*RUN, "--harden=all", "--"],
     "leaks": [*RUN, "--leaks", "--"],

@@ -50,6 +50,10 @@ static const struct {
         { "ZC", "x", Z | STOOK_DEBUG_C },
         { "Z=64Q=4K", "x", Z | Q },
         { "Q=4096", "x", Q },
+        { "FZ=guardU,x", "x", F | Z | U },
+        { "Z=guards", "x", REFUSED },
+        { "Z=guar", "x", REFUSED },
+        { "Q=guard", "x", REFUSED },
         { "PQ=16M,x", "x", P | Q },
         { "FX", "x", REFUSED },
         { "F Z", "x", REFUSED },
@@ -109,8 +113,8 @@ static void the_grammar(void **state)
                 ask(cases[i].text, cases[i].name, &wanted, line, sizeof(line));
                 if (cases[i].wanted == REFUSED)
                         snprintf(expected, sizeof(expected), "stook: STOOK_DEBUG=%s: takes "
-                                 "LETTERS[,CACHE...][;...], letters of FZ[=BYTES]PUTAOC and "
-                                 "Q[=BYTES], or -\n", cases[i].text);
+                                 "LETTERS[,CACHE...][;...], letters of FZ[=BYTES|=guard]PUTAOC "
+                                 "and Q[=BYTES], or -\n", cases[i].text);
                 if (wanted != (cases[i].wanted & ~REFUSED))
                         fail_msg("%s of %s", cases[i].name, cases[i].text);
                 assert_string_equal(line, expected);
@@ -150,6 +154,16 @@ static void bytes_of_red_zones(void **state)
         assert_int_equal(stook_debug_wanted("a"), Z);
 }
 
+static void guards(void **state)
+{
+        (void)state;
+        assert_false(stook_debug_guards());
+        setenv("STOOK_DEBUG", "F,a;FZ=guard", 1);
+        stook_debug_read_options();
+        assert_true(stook_debug_guards());
+        assert_int_equal(stook_debug_wanted("b"), F | Z);
+}
+
 int main(void)
 {
         const struct CMUnitTest tests[] = {
@@ -157,6 +171,7 @@ int main(void)
                 cmocka_unit_test(a_text_that_is_too_long),
                 cmocka_unit_test(bytes_of_the_quarantine),
                 cmocka_unit_test(bytes_of_red_zones),
+                cmocka_unit_test(guards),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);
