@@ -1,11 +1,12 @@
 /*
- * Purpose: what goes on beside the workers: tuning, caches that come and go, forks, and threads
- * that live for a moment.
+ * Purpose: what goes on beside the workers: tuning, caches that come and go, forks, threads that
+ * live for a moment, and sessions of samples.
  */
 #include <errno.h>
 #include <limits.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -271,6 +272,58 @@ void *spawner(void *arg)
                 doing(w, "pause");
                 pause_ms(draw(&w->random), 5);
         }
+        doing(w, "end");
+        return NULL;
+}
+
+/* ---- samples ---- */
+
+static void begin_session(uint64_t random)
+{
+        struct stook_sampling_args args = {
+                .args_size = sizeof(args), .interval = UINT64_C(1) << (8 + random % 14),
+                .most = random >> 8 & 1 ? 1000000 : 1000, .guard = random >> 9 & 1 ? 1000000 : 0,
+                .flags = random >> 10 & STOOK_SAMPLING_LIFETIMES,
+        };
+        int error = stook_sampling_start(&args);
+
+        if (error)
+                fail("a session of samples cannot begin: %d", error);
+        count(&done.sessions);
+}
+
+static void write_profile(void)
+{
+        char path[64];
+
+        snprintf(path, sizeof(path), "/tmp/stook-soak-%d.pb", (int)getpid());
+        if (stook_profile_write(path) || unlink(path))
+                fail("%s cannot be written", path);
+        count(&done.profiles);
+}
+
+void *sampler(void *arg)
+{
+        struct worker *w = arg;
+
+        while (!stopped()) {
+                uint64_t random = draw(&w->random);
+
+                if (samples && random % 4 < 2) {
+                        doing(w, "start of samples");
+                        begin_session(random >> 2);
+                } else if (samples && random % 4 == 2) {
+                        doing(w, "end of samples");
+                        stook_sampling_stop();
+                } else if (done.sessions && random >> 61 == 0) {
+                        doing(w, "profile");
+                        write_profile();
+                }
+                count(&w->progress);
+                doing(w, "pause");
+                pause_ms(random >> 16, 50);
+        }
+        stook_sampling_stop();
         doing(w, "end");
         return NULL;
 }

@@ -1,10 +1,10 @@
 /*
- * What this proves: threads, handlers, forks, tuning, destroys, frees by RCU and groups run at
- * once, for as long as the caller asks. No object is handed out twice or lost, and every count is
- * right.
+ * What this proves: threads, handlers, forks, tuning, destroys, frees by RCU, groups, and sessions
+ * of samples, guarded ones too, that begin and end at random, run at once, for as long as the
+ * caller asks. No object is handed out twice or lost, and every count is right.
  *
  *      soak [--seconds N] [--seed N] [--workers N] [--hang SECONDS] [--forks 0|1]
- *           [--break FAULT]
+ *           [--samples 0|1] [--break FAULT]
  *
  * The test goes in rounds of some seconds. At the end of each, all threads are joined. Then each
  * cache's statistics have as many live objects as the test holds, and their sums hold
@@ -34,7 +34,7 @@
 
 #include "soak.h"
 
-#define OTHERS        3                 /* tuner, forker, spawner */
+#define OTHERS        4                 /* tuner, forker, spawner, sampler */
 #define ROUND_SECONDS 3
 
 struct done done;
@@ -48,7 +48,7 @@ static uint64_t seed;
 static const char *phase = "start";
 static unsigned hang_seconds = 60;      /* without progress of one thread; arbitrary */
 const char *fault = "";
-bool forks = true;
+bool forks = true, samples = true;
 
 void fail(const char *format, ...)
 {
@@ -334,7 +334,7 @@ static void pester(const pthread_t *threads, double until)
 
 static void run_round(double until)
 {
-        static void *(*const others[OTHERS])(void *) = { tuner, forker, spawner };
+        static void *(*const others[OTHERS])(void *) = { tuner, forker, spawner, sampler };
         pthread_t threads[WORKERS_MAX + OTHERS];
 
         __atomic_store_n(&stop, 0, __ATOMIC_RELAXED);
@@ -359,7 +359,8 @@ static uint64_t number(const char *text, uint64_t most)
 
         if (!text || *end || !*text || n > most) {
                 fprintf(stderr, "usage: soak [--seconds N] [--seed N] [--workers 1..%d] "
-                                "[--hang SECONDS] [--forks 0|1] [--break FAULT|all]\n",
+                                "[--hang SECONDS] [--forks 0|1] [--samples 0|1] "
+                                "[--break FAULT|all]\n",
                         WORKERS_MAX);
                 exit(2);
         }
@@ -397,8 +398,10 @@ static void make_mistakes(void)
 
 static void report(double seconds, unsigned rounds)
 {
+        struct stook_sampling_stats sampling = { .stats_size = sizeof(sampling) };
         uint64_t operations = 0, handlers = 0;
 
+        stook_sampling_get_stats(&sampling);
         for (unsigned i = 0; i < worker_count + OTHERS; i++) {
                 operations += workers[i].progress;
                 handlers += workers[i].handlers;
@@ -409,9 +412,12 @@ static void report(double seconds, unsigned rounds)
         printf("%llu forks in handlers, %llu threads, %llu tunings, %llu destroys, ",
                (unsigned long long)done.handler_forks, (unsigned long long)done.threads,
                (unsigned long long)done.tunings, (unsigned long long)done.destroys);
-        printf("%llu frees by RCU, %llu reads, %llu groups, %llu refusals\n",
+        printf("%llu frees by RCU, %llu reads, %llu groups, %llu refusals, ",
                (unsigned long long)done.rcu_frees, (unsigned long long)done.reads,
                (unsigned long long)done.groups, (unsigned long long)done.refusals);
+        printf("%llu sessions, %llu profiles, %llu samples, %llu guarded\n",
+               (unsigned long long)done.sessions, (unsigned long long)done.profiles,
+               (unsigned long long)sampling.kept, (unsigned long long)sampling.guarded);
 }
 
 int main(int argc, char **argv)
@@ -434,13 +440,17 @@ int main(int argc, char **argv)
                         hang_seconds = (unsigned)number(argv[i + 1], 100000);
                 else if (!strcmp(argv[i], "--forks"))
                         forks = number(argv[i + 1], 1);
+                else if (!strcmp(argv[i], "--samples"))
+                        samples = number(argv[i + 1], 1);
                 else if (!strcmp(argv[i], "--break") && argv[i + 1])
                         fault = argv[i + 1];
                 else
                         number(NULL, 0);
         }
-        if (*fault)
+        if (*fault) {
+                samples = false;        /* a guarded one finds a mistake by another signal */
                 make_mistakes();
+        }
         if (!worker_count)
                 number(NULL, 0);
         began = now();

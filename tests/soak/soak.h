@@ -34,13 +34,14 @@ struct worker {
 };
 
 #define HANDLER_OWNER 100u
-#define OWNER_OTHER   200u              /* tuner, forker, spawner: one each from here on */
+#define OWNER_OTHER   200u              /* tuner and the others: one each from here on */
 #define OWNER_CHILD   300u
 
 /* What was done; atomic. */
 struct done {
         uint64_t forks, handler_forks, threads, tunings, destroys;
         uint64_t groups, rcu_frees, reads, refusals;
+        uint64_t sessions, profiles;
 };
 
 extern struct done done;
@@ -51,6 +52,7 @@ extern void *published[CACHES - FIRST_RCU][PUBLISHED]; /* atomic; only replaced 
 extern uint32_t stop;                   /* atomic: the round ends */
 extern const char *fault;               /* --break: which mistake to make; "": none */
 extern bool forks;                      /* --forks: processes are forked */
+extern bool samples;                    /* --samples: sessions of samples begin and end */
 
 static inline void count(uint64_t *counter)
 {
@@ -110,6 +112,7 @@ void *worker(void *arg);
 void *tuner(void *arg);
 void *forker(void *arg);
 void *spawner(void *arg);
+void *sampler(void *arg);
 void handle(int signal);
 void use_heap_in_child(uint64_t random);
 
