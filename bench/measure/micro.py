@@ -9,7 +9,7 @@ import tempfile
 
 from contenders import OURS, Contender
 from engine import Failed, macro
-from setting import linked, preloaded, rounds
+from setting import linked, ours_sampled, preloaded, rounds
 from slices import Job, measure
 
 BATCHES = ["batch/10", "batch/64", "batch/1000"]
@@ -66,24 +66,15 @@ def malloc_pair(setting):
     return of_malloc(setting, "malloc_pair", FEW if setting.few else MALLOC)
 
 
-# What samples cost: how a program gets them. FILE is a new one.
-SAMPLING = {"off": {}, "on": {"STOOK_SAMPLE": "on"}, "guard": {"STOOK_SAMPLE": "guard"},
-            "on-64K": {"STOOK_SAMPLE": "on,64K"}, "watched": {"STOOK_PROFILE": "FILE"},
-            "exact": {"STOOK_PROFILE": "FILE,interval=1"}}
+MICRO_SAMPLING = ["off", "on", "guard", "on-64K", "watched", "exact"]
 SAMPLED = ["pair/64", "pair_mix", "batch64_mix", "live_64MiB"]
 
 
 def sampling(setting):
     """Samples off, on, and by watched caches, preloaded, ns an object."""
-    ours = setting.contenders.get(OURS)
-    if ours is None:
-        raise Failed("libstook-malloc.so is not built")
     with tempfile.TemporaryDirectory() as folder:
-        jobs = [Job(Contender(f"{OURS}-{name}", ours.library,
-                              {variable: value.replace("FILE", folder + "/" + name)
-                               for variable, value in extra.items()}),
-                    [setting.program("malloc_pair")]) for name, extra in SAMPLING.items()]
-        return measure(setting, jobs, SAMPLED)
+        return measure(setting, [Job(c, [setting.program("malloc_pair")])
+                                 for c in ours_sampled(setting, MICRO_SAMPLING, folder)], SAMPLED)
 
 
 def hardened_pair(setting):

@@ -24,7 +24,7 @@ import tempfile
 import time
 
 from engine import Failed, allowed, macro
-from setting import cells, preloaded
+from setting import cells, ours_sampled, preloaded
 
 LIMIT_SECONDS = 120
 LOOK_SECONDS = 0.005
@@ -379,12 +379,12 @@ PROGRAMS = [
 ]
 KNOWN = [program.name for program in PROGRAMS]
 QUICK = "python", "sqlite", "redis"
+SAMPLED = "python", "sqlite", "perl", "redis"
 
 
-def programs(setting):
-    """Real programs: processor time, peak memory, faults."""
-    wanted = [p for p in PROGRAMS if p.name in setting.programs or
-              not setting.programs and (not setting.few or p.name in QUICK)]
+def of_programs(setting, usual, contenders):
+    """Those that were asked for, or else the usual ones, of each contender."""
+    wanted = [p for p in PROGRAMS if p.name in (setting.programs or usual)]
     for program in wanted:
         if missing := program.missing():
             setting.left_out[f"program {program.name}"] = f"not installed: {missing}"
@@ -400,7 +400,18 @@ def programs(setting):
                 program.prepare(place, setting.quick)
             jobs[program.name] = lambda c, program=program, place=place: \
                 measure(program, c, place, setting.quick)
-        return cells(setting, preloaded(setting), setting.pairs, jobs)
+        return cells(setting, contenders, setting.pairs, jobs)
+
+
+def programs(setting):
+    """Real programs: processor time, peak memory, faults."""
+    return of_programs(setting, QUICK if setting.few else KNOWN, preloaded(setting))
+
+
+def sampled_programs(setting):
+    """Some of them with samples off, on, guarded, and 256 times as many: of what those add, a 256th
+    is what `on` adds beyond its start, where noise hides that."""
+    return of_programs(setting, SAMPLED, ours_sampled(setting, ["off", "on", "guard", "on-8K"]))
 
 
 def fleet_mixes(setting):
@@ -413,4 +424,4 @@ def fleet_mixes(setting):
                   for path in sorted((MODULES.parent / "data" / "fleet").glob("*.csv"))})
 
 
-ALL = {"programs": programs, "fleet_mixes": fleet_mixes}
+ALL = {e.__name__: e for e in (programs, sampled_programs, fleet_mixes)}

@@ -11,7 +11,7 @@ scale.py and programs.py have the experiments.
 import time
 
 from contenders import OURS, Contender, Linked, name_of_build
-from engine import NO_TIME, Progress, in_turn, macro
+from engine import NO_TIME, Failed, Progress, in_turn, macro
 
 
 class Setting:
@@ -85,3 +85,21 @@ def malloc_and_cache(setting, program):
         return macro([setting.program(built), *options], contender)
 
     return [*caches, *preloaded(setting)], once
+
+
+# What samples cost: how a program gets them. FILE is its own.
+SAMPLING = {"off": {}, "on": {"STOOK_SAMPLE": "on"}, "guard": {"STOOK_SAMPLE": "guard"},
+            "on-64K": {"STOOK_SAMPLE": "on,64K"},
+            "on-8K": {"STOOK_SAMPLE": "on,8K,most=1000000"},
+            "watched": {"STOOK_PROFILE": "FILE"},
+            "exact": {"STOOK_PROFILE": "FILE,interval=1"}}
+
+
+def ours_sampled(setting, only, folder=""):
+    """Our library to be preloaded, with samples by these of SAMPLING."""
+    ours = setting.contenders.get(OURS)
+    if ours is None:
+        raise Failed("libstook-malloc.so is not built")
+    return [Contender(f"{OURS}-{name}", ours.library,
+                      {variable: value.replace("FILE", f"{folder}/{name}")
+                       for variable, value in SAMPLING[name].items()}) for name in only]

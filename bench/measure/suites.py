@@ -33,7 +33,7 @@ SUITES = {
     "tables": ["table11", "table12", "node_counts", "phone", "mmap2", "mmap2_processes",
                "page_fault3", "page_fault3_processes", "page_fault3_alloc", "locality",
                "contention", "slab_turns", "maple_map"],
-    "programs": ["programs", "fleet_mixes"],
+    "programs": ["programs", "sampled_programs", "fleet_mixes"],
 }
 # Of each suite what shows most in a short time; the number is its share of the time.
 QUICK = {"object_pair": 3, "malloc_pair": 5, "pattern_rows": 6, "rcu": 1, "prodcons": 2,
