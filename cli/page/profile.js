@@ -18,11 +18,12 @@ function samplesOf(stack, t) {
   return stack.samples && k !== undefined ? stack.samples[k] : null;
 }
 const nameOf = f => profile.functions[f][0];
-const lineOf = f => profile.functions[f].length > 1 ? profile.functions[f][1] + ":" + profile.functions[f][2] : "";
+const shortOf = f => profile.functions[f][1];
+const lineOf = f => profile.functions[f].length > 2 ? profile.functions[f][2] + ":" + profile.functions[f][3] : "";
 
 /* ---- the tree ---- */
 function makeTree(t) {
-  const root = { name: "all", value: 0, self: 0, children: new Map(), parent: null };
+  const root = { name: "all", short: "all", value: 0, self: 0, children: new Map(), parent: null };
   for (const s of profile.stacks) {
     const value = s.values[t];
     if (value <= 0) continue;
@@ -32,7 +33,7 @@ function makeTree(t) {
       const name = nameOf(f);
       let child = node.children.get(name);
       if (!child) {
-        child = { name, value: 0, self: 0, children: new Map(), parent: node };
+        child = { name, short: shortOf(f), value: 0, self: 0, children: new Map(), parent: node };
         node.children.set(name, child);
       }
       child.value += value;
@@ -112,7 +113,7 @@ function drawGraph() {
       title: label, role: "button", tabindex: w * width > 24 ? "0" : null, "aria-label": label,
       on: { click: () => zoomTo(node), mouseenter: () => tell(node), focus: () => tell(node),
             keydown: e => { if (e.key === "Enter") zoomTo(node); } } },
-      w * width > 30 ? node.name : "");
+      w * width > 30 ? node.short : "");
     box.style.cssText = `left:${100 * x}%;width:${100 * w}%;top:${21 * level}px;` +
       `background:hsl(${hue(node.name)} var(--box-s) var(--box-l))`;
     boxes.append(box);
@@ -131,7 +132,8 @@ function drawGraph() {
   const path = [];
   for (let node = base; node.parent; node = node.parent) {
     const to = node.parent;
-    path.unshift(element("button", { type: "button", on: { click: () => zoomTo(to) } }, to.name));
+    path.unshift(element("button", { type: "button", title: to.name,
+      on: { click: () => zoomTo(to) } }, to.short));
   }
   $("path").replaceChildren(...(path.length ? ["Within "] : ["Click a box to look into it."]), ...path);
   $("reset").disabled = !zoom.length;

@@ -8,6 +8,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include "cli/profile/short_name.h"
 #include "cli/text/table.h"
 
 #define WIDTH     1200.0
@@ -159,7 +160,7 @@ static void draw_box(const struct drawing *d, const struct flame *node, double x
 {
         double width = width_of(d, node->value), y = HEAD + (d->depth - 1 - level) * ROW;
         size_t letters = width > 5 * LETTER ? (size_t)((width - 6) / LETTER) : 0;
-        char text[64];
+        char text[64], name[256];
 
         fprintf(d->out, "<g><title>");
         print_escaped(d->out, node->name, SIZE_MAX);
@@ -169,10 +170,12 @@ static void draw_box(const struct drawing *d, const struct flame *node, double x
                 d->total ? 100.0 * (double)node->value / (double)d->total : 0, x, y,
                 width > 1 ? width - 0.5 : width, ROW - 1, colour_of(node->name));
         if (letters) {
-                bool cut = strlen(node->name) > letters;
+                bool cut;
 
+                short_name(node->name, name, sizeof name);
+                cut = strlen(name) > letters;
                 fprintf(d->out, "<text x=\"%.1f\" y=\"%.1f\">", x + 3, y + 12.5);
-                print_escaped(d->out, node->name, cut ? letters - 2 : letters);
+                print_escaped(d->out, name, cut ? letters - 2 : letters);
                 fputs(cut ? "..</text>" : "</text>", d->out);
         }
         fputs("</g>\n", d->out);

@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include "cli/profile/short_name.h"
 #include "cli/program/on_drop_in.h"
 
 #define PARTS ((double)(1 << STOOK_PROFILE_PART_BITS))
@@ -193,9 +194,12 @@ static void put_all(struct writing *w)
         json_array(json, "functions");
         for (size_t i = 0; i < w->count; i++) {
                 const struct profile_function *f = w->functions[i];
+                char name[256];
 
                 json_array(json, NULL);
                 json_string(json, NULL, f->name);
+                short_name(f->name, name, sizeof name);
+                json_string(json, NULL, name);
                 if (f->file) {
                         json_string(json, NULL, name_of_program(f->file));
                         json_count(json, NULL, (uint64_t)f->line);
