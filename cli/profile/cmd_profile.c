@@ -56,7 +56,7 @@ static const char help[] =
         "                 zoom, tables of stacks, lifetimes and suspects; of a process its caches\n"
         "  --pprof        the profile with names, in pprof's format, to standard output\n"
         "  --start[=TERMS]  samples begin in a process: BYTES, most=N, guard[=N], lifetimes, with\n"
-        "                 commas; the default is one in 2M, at most 1000 a second\n"
+        "                 commas; the default is one in 2M, at most 200 a second\n"
         "  --stop         they end; what was sampled stays\n"
         "  --for TIME     both, with 30s, 5m or 1h between them, and then the profile is shown\n"
         "  --library NAME  of a process: only the copy of the library in a file with NAME in its\n"

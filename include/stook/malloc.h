@@ -82,7 +82,8 @@ STOOK_PUBLIC void  *stook_aligned_realloc(void *object, size_t align, size_t siz
  * stook_good_size() - the least size that wastes nothing
  * @size: bytes
  * Return: what stook_usable_size() is of an object that this thread asks for with @size now, where
- * no debug mode is on; an object of the returned size has it, too. @size, if no object is so large.
+ * no debug mode is on, and the object is no guarded sample (<stook/sampling.h>); an object of the
+ * returned size has it, too. @size, if no object is so large.
  */
 STOOK_PUBLIC size_t stook_good_size(size_t size);
 

@@ -29,7 +29,7 @@ extern "C" {
 struct stook_sampling_args {
         size_t   args_size;             /* sizeof(struct stook_sampling_args) */
         uint64_t interval;              /* bytes, 1 to 1 TiB; 0: 2 MiB */
-        uint64_t most;                  /* samples kept a second, 1 to 1,000,000; 0: 1,000 */
+        uint64_t most;                  /* samples kept a second, 1 to 1,000,000; 0: 200 */
         uint64_t guard;                 /* guarded objects a second, to 1,000,000; 0: none */
         uint64_t flags;                 /* STOOK_SAMPLING_*; 0: none */
 };

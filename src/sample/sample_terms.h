@@ -18,7 +18,7 @@
 
 #define STOOK_SAMPLE_INTERVAL (UINT64_C(2) << 20)       /* bytes, by default; as other allocators */
 #define STOOK_SAMPLE_INTERVAL_MOST (UINT64_C(1) << 40)
-#define STOOK_SAMPLE_MOST 1000                          /* kept a second, by default */
+#define STOOK_SAMPLE_MOST 200                           /* kept a second, by default */
 #define STOOK_SAMPLE_MOST_MOST 1000000
 #define STOOK_SAMPLE_GUARD 10                           /* guarded a second, by default */
 #define STOOK_SAMPLE_SIGNAL_MOST 64

@@ -88,7 +88,7 @@ class Sampling(Compiled):
             self.refused([p.pid], f"process {p.pid} has no heap profile: --start begins one")
             self.refused(["--stop", p.pid], f"process {p.pid} has no samples to stop")
             done = self.profile("--start=16K", p.pid)
-            self.assertIn("one sample in 16384 bytes, at most 1000 a second", done.stderr)
+            self.assertIn("one sample in 16384 bytes, at most 200 a second", done.stderr)
             self.until(lambda: re.search(r"(?m)(kept|0x)[^ ]* [0-9]+$", self.profile(
                 "--folded", "--type", "alloc_space", p.pid).stdout))
             self.assertEqual(self.profile("--stop", p.pid).stdout, "")

@@ -9,7 +9,7 @@ use stook_sys as sys;
 pub struct Samples {
     /// One in so many bytes is sampled: 1 to 1 TiB; 0: 2 MiB.
     pub interval: u64,
-    /// So many are kept a second at most: 1 to 1,000,000; 0: 1,000.
+    /// So many are kept a second at most: 1 to 1,000,000; 0: 200.
     pub most: u64,
     /// So many of these lie between guard pages, a second; 0: none.
     pub guard: u64,
