@@ -9,6 +9,7 @@
 #define STOOK_BARN_INSIDE_H
 
 #include "barn/barn.h"
+#include "base/inject.h"
 #include "base/probe.h"
 
 /* Bytes that a full sheaf keeps from its slabs. */
@@ -140,6 +141,7 @@ STOOK_INLINE bool stook_barn_push_full(struct stook_barns *barns, unsigned node,
                 stook_count(barns->slabs->counters, STOOK_STAT_barn_put_fail, 1);
                 return false;
         }
+        STOOK_INJECT_CALL(putting, barns);
         stook_tagged_stack_push(&barns->node[node].full, &full->owned.link);
         stook_count(barns->slabs->counters, STOOK_STAT_barn_put, 1);
         return true;

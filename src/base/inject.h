@@ -59,6 +59,8 @@ extern struct stook_inject {
         void   (*leaving)(void *object);
         /* Called when a fill without the lock has taken a slab that was pending. */
         void   (*in_hands)(void *slabs);
+        /* Called when a put has seen room for a full sheaf in a barn, before it pushes. */
+        void   (*putting)(void *barns);
         /* Called before a sheaf of another node's objects is put back into its word. */
         void   (*putting_back)(struct stook_front *front);
         /*

@@ -257,6 +257,38 @@ static void limits_hold(void **state)
         expect_nothing_left(c);
 }
 
+#define PUTTING 4
+
+static struct fake_cache *crowded;
+static unsigned putting;                /* between the look at the limit and the push */
+
+static void put_another(void *barns)
+{
+        (void)barns;
+        if (++putting < PUTTING)
+                assert_true(stook_barn_push_full(&crowded->barns, 0, filled(crowded)));
+}
+
+/* barn.h I2: callbacks of readers pass it, too. Handlers on top of each other stand for threads. */
+static void each_put_under_way_may_pass_the_limit_by_one(void **state)
+{
+        struct stook_tagged_stack *full;
+
+        (void)state;
+        crowded = make(1, 4, 3, 2);
+        full = &crowded->barns.node[0].full;
+        putting = 0;
+        for (int i = 0; i < 2; i++)
+                assert_true(stook_barn_push_full(&crowded->barns, 0, filled(crowded)));
+        stook_inject.putting = put_another;
+        assert_true(stook_barn_push_full(&crowded->barns, 0, filled(crowded)));
+        stook_inject.putting = NULL;
+        assert_int_equal(stook_tagged_stack_count_racy(full), 3 + PUTTING - 1);
+        stook_barn_put(&crowded->barns, 0, filled(crowded));
+        assert_int_equal(stook_tagged_stack_count_racy(full), 3 + PUTTING - 1);
+        expect_nothing_left(crowded);
+}
+
 static void a_barn_keeps_no_more_bytes_than_it_may(void **state)
 {
         struct fake_cache *c = make(1, 1020, 10, 10);       /* 64 KiB a sheaf */
@@ -398,6 +430,7 @@ int main(void)
                 cmocka_unit_test_setup(a_put_that_drains_takes_a_step, setup),
                 cmocka_unit_test_setup(barns_are_last_in_first_out, setup),
                 cmocka_unit_test_setup(limits_hold, setup),
+                cmocka_unit_test_setup(each_put_under_way_may_pass_the_limit_by_one, setup),
                 cmocka_unit_test_setup(a_barn_keeps_no_more_bytes_than_it_may, setup),
                 cmocka_unit_test_setup(a_partial_sheaf_is_flushed, setup),
                 cmocka_unit_test_setup(a_barn_that_is_not_asked_keeps_nothing, setup),
