@@ -62,20 +62,16 @@ static void *repairer;                  /* atomic: stook_self of the thread that
 /* This is a child of fork(2), forked on top of a lock holder: its repair is still to come. */
 static bool late;
 
-bool stook_fork_start(void)
+void stook_fork_start(void)
 {
-        size_t page = stook_os_page_bytes();
-        void *p = stook_meta_bump(page, page);
+        void *p = stook_meta_last_page();
 
-        if (!p)
-                return false;
-        if (stook_os_advise(p, page, STOOK_OS_WIPEONFORK)) {
+        if (stook_os_advise(p, stook_os_page_bytes(), STOOK_OS_WIPEONFORK)) {
                 wiped = true;
                 stook_gate_heap = p;
                 *stook_gate_heap = STOOK_HEAP_WHOLE;
                 stook_pair_set_lock((uint32_t *)((char *)p + STOOK_CACHELINE));
         }
-        return true;
 }
 
 static bool take_slabs(struct stook_slabs *slabs)

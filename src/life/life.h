@@ -54,7 +54,7 @@ void stook_sampling_empty_slots(void);
 
 /* ---- fork.c ---- */
 /* Maps the page that says "forked". False: no memory. */
-bool stook_fork_start(void);
+void stook_fork_start(void);
 /* The duties that life hands to the gate: after a jump out of a handler; in a forked child. */
 void stook_fork_recover(void);
 void stook_fork_repair(void);

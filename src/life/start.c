@@ -59,9 +59,9 @@ static bool bring_up(void)
         if (!stook_pages_start())
                 return false;
         stook_options_set_budget();
-        if (!stook_caches_start(STOOK_PRECHARGE_LINE) || !stook_slots_start() ||
-            !stook_fork_start())
+        if (!stook_caches_start(STOOK_PRECHARGE_LINE) || !stook_slots_start())
                 return false;
+        stook_fork_start();
         stook_last_thread_start();
         stook_observe_start();
         stook_malloc_start();

@@ -1,8 +1,9 @@
 /*
  * Purpose: storage for descriptors, sheaves, barns and caches, see meta.h.
- * A few ranges of address space with an atomic bump in each: 32 GiB where nothing binds, else from
- * 2 MiB, doubling. Memory is
- * put behind them in steps. A step keeps content, so that two threads may do it at once.
+ * A few ranges with an atomic bump in each. The first is a variable of the library: what a small
+ * program needs is there without a system call, a mapping or page tables of its own. Then comes
+ * address space: 32 GiB where nothing binds, else from 2 MiB, doubling. Memory is put behind it in
+ * steps. A step keeps content, so that two threads may do it at once.
  * Invariants:
  *  I1 bytes below `bump` have one owner for ever; bytes below `enabled` can be touched. bump is
  *     above enabled only while a thread is in stook_meta_bump.
@@ -20,7 +21,12 @@
 #define RANGE_LIMITED ((size_t)2 << 20)         /* the first of doubling ones, where limits bind */
 #define STEP           ((size_t)64 << 10)
 
+/* At least one whole page of 64 KiB, the largest there are, wherever it begins. */
+static char first[2 * STEP] STOOK_MOSTLY_UNUSED;
+
 struct stook_meta_range stook_meta_ranges[STOOK_META_RANGES];
+/* The one that begins at stook_ranges_beside(), if there is that. */
+#define BESIDE (&stook_meta_ranges[1])
 static uint32_t newest;                         /* atomic: index of the range to look at first */
 static struct stook_tagged_stack spans;         /* free descriptors, linked through span->link */
 
@@ -80,23 +86,32 @@ static bool reach(struct stook_meta_range *r, uintptr_t end)
         return true;
 }
 
-bool stook_meta_start(void)
+void stook_meta_start(void)
+{
+        struct stook_meta_range *r = &stook_meta_ranges[0];
+        uintptr_t page = stook_os_page_bytes(), end = ((uintptr_t)first + sizeof(first)) & -page;
+
+        r->base = ((uintptr_t)first + page - 1) & -page;
+        r->size = r->enabled = end - r->base;
+        __atomic_store_n(&r->state, 2, __ATOMIC_RELEASE);
+        if (!stook_ranges_beside())
+                return;
+        BESIDE->base = stook_ranges_beside();
+        BESIDE->size = STOOK_RANGES_BESIDE;
+        __atomic_store_n(&BESIDE->state, 2, __ATOMIC_RELEASE);
+}
+
+void *stook_meta_last_page(void)
 {
         struct stook_meta_range *r = &stook_meta_ranges[0];
 
-        if (stook_ranges_beside()) {
-                r->base = stook_ranges_beside();
-                r->size = STOOK_RANGES_BESIDE;
-                __atomic_store_n(&r->state, 2, __ATOMIC_RELEASE);
-                return reach(r, STEP);
-        }
-        return meta_range_make(r, stook_ranges_limited() ? RANGE_LIMITED : RANGE_FREE) &&
-               reach(r, STEP);
+        r->size = r->enabled -= stook_os_page_bytes();
+        return (void *)(r->base + r->size);
 }
 
 void *stook_meta_reserve(size_t bytes, size_t align)
 {
-        struct stook_meta_range *r = &stook_meta_ranges[0];
+        struct stook_meta_range *r = BESIDE;
         size_t page = stook_os_page_bytes();
         void *at;
 
@@ -123,7 +138,7 @@ static STOOK_NOINLINE uintptr_t meta_range_bump(struct stook_meta_range *r, size
         stook_space_begin();
         at = __atomic_load_n(&r->bump, __ATOMIC_ACQUIRE);
         do {
-                start = (at + align - 1) & ~(uintptr_t)(align - 1);
+                start = ((r->base + at + align - 1) & ~(uintptr_t)(align - 1)) - r->base;
                 if (start + bytes > __atomic_load_n(&r->size, __ATOMIC_RELAXED) ||
                     !reach(r, start + bytes)) {
                         stook_space_end();
@@ -137,7 +152,7 @@ static STOOK_NOINLINE uintptr_t meta_range_bump(struct stook_meta_range *r, size
 
 void stook_meta_give_back(void)
 {
-        struct stook_meta_range *r = &stook_meta_ranges[0];
+        struct stook_meta_range *r = BESIDE;
         uintptr_t at = __atomic_load_n(&r->bump, __ATOMIC_RELAXED), size = r->size, keep;
 
         if (!stook_ranges_beside())
@@ -165,7 +180,7 @@ void *stook_meta_bump(size_t bytes, size_t align)
                 bytes = (bytes + page - 1) & ~(page - 1);
         for (uint32_t i = __atomic_load_n(&newest, __ATOMIC_RELAXED);; i++) {
                 struct stook_meta_range *r = &stook_meta_ranges[i];
-                size_t size = stook_ranges_limited() ? RANGE_LIMITED << i : RANGE_FREE;
+                size_t size = stook_ranges_limited() ? RANGE_LIMITED / 2 << i : RANGE_FREE;
                 uintptr_t got;
 
                 if (i == STOOK_META_RANGES)

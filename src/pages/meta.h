@@ -1,6 +1,6 @@
 /*
  * Purpose: storage for descriptors, sheaves, barns and caches: never from a cache, so nothing
- * recurses. An atomic bump in a reserved range of its own, committed in small steps, and for
+ * recurses. An atomic bump in ranges of its own, committed in small steps, and for
  * descriptors one tagged free stack. No lock at all, never unmapped, content zero when new.
  * Concurrency: any thread, any instruction.
  * Failure: NULL.
@@ -16,7 +16,10 @@
 struct stook_link;
 struct stook_span;
 
-bool stook_meta_start(void);
+void stook_meta_start(void);
+
+/* The last page of the first range, zeroed, for ever. At start only, once. */
+void *stook_meta_last_page(void);
 
 /*
  * @bytes of zeroed memory for ever, aligned to 64 or to @align (a power of two, 64 KiB at most).
@@ -54,7 +57,7 @@ size_t stook_meta_bytes(void);
 
 struct stook_meta_range {
         uintptr_t base;                 /* written at start, or before `state` is 2 */
-        uintptr_t size;                 /* the same; atomic: the first one's may become less */
+        uintptr_t size;                 /* the same; atomic: it may become less */
         uintptr_t bump;                 /* atomic: meta.c I1 */
         uintptr_t enabled;              /* meta.c M1 */
         uint32_t  state;                /* 0 free, 1 being made, 2 usable */

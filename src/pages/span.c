@@ -21,7 +21,10 @@ bool stook_pages_start(void)
                 stook_list_init(&stook_pages_nodes[n].aged);
                 stook_lock_set_rank(&stook_pages_nodes[n].lock, STOOK_RANK_BINS);
         }
-        return stook_ranges_start() && stook_meta_start();
+        if (!stook_ranges_start())
+                return false;
+        stook_meta_start();
+        return true;
 }
 
 void stook_pages_stats(struct stook_pages_stats *stats)

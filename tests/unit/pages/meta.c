@@ -22,6 +22,27 @@ static void what_is_larger_than_a_page_leaves_no_gap(void **state)
         assert_ptr_equal(last, third + 128);
 }
 
+/* The first range is the library's own; its last page is nobody else's. */
+static void the_last_page_is_taken_once(void **state)
+{
+        struct stook_meta_range *own = &stook_meta_ranges[0];
+        size_t page = stook_os_page_bytes(), size = own->size;
+        char *last = stook_meta_last_page(), *at = stook_meta_bump(1, 0);
+
+        (void)state;
+        assert_int_equal((uintptr_t)last % page, 0);
+        assert_int_equal((uintptr_t)last, own->base + size - page);
+        assert_int_equal(own->size, size - page);
+        assert_true((uintptr_t)at - own->base < own->size);
+        for (size_t i = 0; i < page; i++)
+                assert_int_equal(last[i], 0);
+        memset(last, 1, page);
+        while ((uintptr_t)(at = stook_meta_bump(page, page)) - own->base < own->size) {
+                assert_true(at + page <= last);
+                assert_int_equal(at[page - 1], 0);
+        }
+}
+
 static void pages_are_whole(void **state)
 {
         size_t page = stook_os_page_bytes();
@@ -123,24 +144,29 @@ static bool is_in_a_range(const char *at, size_t bytes)
         return false;
 }
 
-/* The last: nothing is in the first range any more. */
+/* The last: nothing is in the range in use any more. */
 static void a_full_range_is_followed_by_the_next(void **state)
 {
-        struct stook_meta_range *first = &stook_meta_ranges[0];
-        size_t large = (size_t)64 << 20;
+        struct stook_meta_range *used = &stook_meta_ranges[STOOK_META_RANGES - 1], *next;
+        size_t large = (size_t)64 << 20, size;
         char *at;
 
         (void)state;
-        first->size = (first->bump + 100000 + 65535) & ~(size_t)65535;
-        for (unsigned i = 0; !stook_meta_ranges[1].bump; i++) {
+        while (!used->bump)
+                used--;
+        next = used + 1;
+        size = (used->bump + 100000 + 65535) & ~(size_t)65535;
+        if (size < used->size)
+                used->size = size;
+        for (unsigned i = 0; !next->bump; i++) {
                 assert_true(i < 1000);
                 at = stook_meta_bump(4000, 0);
                 assert_non_null(at);
                 assert_true(is_in_a_range(at, 4000));
                 memset(at, 1, 4000);
         }
-        assert_true(first->bump <= first->size);
-        stook_meta_ranges[1].size = stook_meta_ranges[1].bump;
+        assert_true(used->bump <= used->size);
+        next->size = next->bump;
         at = stook_meta_bump(large, 0);
         assert_non_null(at);
         assert_true(is_in_a_range(at, large));
@@ -151,6 +177,7 @@ int main(void)
 {
         const struct CMUnitTest all[] = {
                 cmocka_unit_test(what_is_larger_than_a_page_leaves_no_gap),
+                cmocka_unit_test(the_last_page_is_taken_once),
                 cmocka_unit_test(pages_are_whole),
                 cmocka_unit_test(descriptors_come_back_empty),
                 cmocka_unit_test(what_is_large_has_no_huge_pages),

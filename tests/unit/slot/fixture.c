@@ -33,7 +33,8 @@ static size_t filled_here;              /* objects that sheaf_of put into sheave
 bool slot_start(uint32_t index)
 {
         stook_pages_set_decay_ms(DECAY_MS);
-        if (!stook_meta_start() || !stook_slots_start())
+        stook_meta_start();
+        if (!stook_slots_start())
                 return false;
         if (index)
                 stook_regions.index_offset = index;
