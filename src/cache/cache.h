@@ -96,9 +96,9 @@ struct stook_seldom {
         uint64_t            counters[STOOK_COUNTERS_FAR_COUNT]; /* the cache's counters.far */
 };
 
-/* [STOOK_CACHES_MAX], reserved at start, committed as caches are made. */
+/* [STOOK_CACHES_MAX], reserved at start, committed as caches are made, up to stook_caches_used. */
 extern struct stook_cache *stook_caches STOOK_HIDDEN;
-/* Atomic: highest index ever in use + 1; read by walks without the mutex. */
+/* Atomic (cache_registry.c M1): highest index ever in use + 1; 0 before the first cache. */
 extern uint32_t stook_caches_used STOOK_HIDDEN;
 
 /* One more name of a cache. Its memory is an alias for ever. */
@@ -110,6 +110,16 @@ struct stook_alias {
 STOOK_INLINE struct stook_cache *stook_cache_at(unsigned index)
 {
         return stook_caches + index;
+}
+
+/* Of any index: NULL if no cache lives there. There is none at 0. */
+STOOK_INLINE struct stook_cache *stook_cache_alive_at(unsigned index)
+{
+        struct stook_cache *cache = stook_cache_at(index);
+        bool alive = index < __atomic_load_n(&stook_caches_used, __ATOMIC_ACQUIRE) &&
+                     __atomic_load_n(&cache->state, __ATOMIC_ACQUIRE) == STOOK_CACHE_LIVE;
+
+        return STOOK_LIKELY(alive) ? cache : NULL;
 }
 
 STOOK_INLINE struct stook_seldom *stook_cache_seldom(const struct stook_cache *cache)
@@ -242,7 +252,7 @@ unsigned stook_cache_default_capacity(size_t stride);
 /* ---- cache_registry.c ---- */
 /* Reserves the table. First indices are kept for malloc's classes. False: no memory. */
 bool stook_caches_start(unsigned reserved_indices);
-unsigned stook_caches_bound(void);      /* highest index ever in use + 1 */
+unsigned stook_caches_bound(void);      /* stook_caches_used */
 /* Mutex of create, destroy, find, for_each; a futex lock that waits. Not for handlers. */
 bool stook_registry_lock(const char *refusal) __attribute__((warn_unused_result));
 /*

@@ -279,15 +279,14 @@ struct stook_cache *stook_cache_create_at(const struct stook_class_args *args)
                 .full_limit = args->full_limit, .empty_limit = STOOK_BARN_SHEAVES, .grows = true,
                 .watch = args->watch, .debug = args->debug, .memory = args->memory,
         };
-        struct stook_cache *cache = NULL;
+        struct stook_cache *cache;
 
         if (!args->index)
                 stook_registry_wait();
         else if (!stook_registry_try())
                 return NULL;
-        if (args->index && stook_cache_at(args->index)->state == STOOK_CACHE_LIVE)
-                cache = stook_cache_at(args->index);
-        else if (stook_cache_make(args->index, &plan, &cache))
+        cache = stook_cache_alive_at(args->index);
+        if (!cache && stook_cache_make(args->index, &plan, &cache))
                 cache = NULL;
         stook_registry_unlock();
         return cache;

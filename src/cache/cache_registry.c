@@ -9,6 +9,8 @@
  *  I3 stook_caches_used <= room <= STOOK_CACHES_MAX.
  * Concurrency: one mutex. It waits, unlike base/lock.h: no call that waits for it may be made by a
  *  handler. Two mallocs only try to have it: the first of a class, and one that calls `reclaim`.
+ *  M1: the release of stook_caches_used, once that part of the table may be read, pairs with the
+ *  acquire of those who read it without the mutex.
  */
 #include <errno.h>
 #include <string.h>
@@ -27,7 +29,7 @@ struct stook_shape stook_shapes[STOOK_CACHES_MAX] STOOK_MOSTLY_UNUSED;
 struct stook_heap *stook_cache_heaps[STOOK_CACHES_MAX] STOOK_MOSTLY_UNUSED;
 
 static struct stook_mutex mutex = STOOK_MUTEX_INIT(STOOK_RANK_REGISTRY);
-static uint32_t first_free_index;       /* const after start */
+static uint32_t first_free_index;       /* const after start; those below it are malloc's */
 static uint32_t room;                   /* const after start: indices in the table */
 static size_t   committed;              /* mutex; bytes of the table */
 static size_t   seldom_committed;       /* mutex; bytes below it */
@@ -97,7 +99,7 @@ static bool commit_through(unsigned index)
         size_t above = stook_os_whole_pages((index + 1) * sizeof(struct stook_cache));
         size_t below = stook_os_whole_pages((index + 1) * sizeof(struct stook_seldom));
 
-        /* At start in one call. */
+        /* The first time in one call. */
         if (!committed) {
                 if (!stook_os_commit((char *)stook_caches - below, below + above))
                         return false;
@@ -139,11 +141,8 @@ static bool reserve_table(void)
 
 bool stook_caches_start(unsigned reserved_indices)
 {
-        if (!reserve_table() || !commit_through(reserved_indices))
-                return false;
         first_free_index = reserved_indices + 1;
-        __atomic_store_n(&stook_caches_used, first_free_index, __ATOMIC_RELEASE);
-        return true;
+        return reserve_table();
 }
 
 bool stook_registry_is_class(const struct stook_cache *cache)
@@ -166,6 +165,13 @@ int stook_registry_take(unsigned index, struct stook_cache **taken)
         } else {
                 bool next = !index;
 
+                /* With the first cache; a process may do without. */
+                if (!stook_caches_used) {
+                        if (!commit_through(first_free_index - 1))
+                                return -ENOMEM;
+                        __atomic_store_n(&stook_caches_used, first_free_index,
+                                         __ATOMIC_RELEASE);                             /* M1 */
+                }
                 if (next)
                         index = stook_caches_used;
                 if (index >= room)

@@ -84,11 +84,7 @@ void stook_malloc_start(void);
 /* The cache of a class, if it has been made. */
 STOOK_INLINE struct stook_cache *stook_class_at(unsigned class)
 {
-        struct stook_cache *cache = stook_cache_at(class + 1);
-
-        if (STOOK_LIKELY(__atomic_load_n(&cache->state, __ATOMIC_ACQUIRE) == STOOK_CACHE_LIVE))
-                return cache;
-        return NULL;
+        return stook_cache_alive_at(class + 1);
 }
 
 /* Makes it. NULL: as stook_class_create; an object of the class is a span of its own then. */

@@ -129,7 +129,7 @@ static void test_a_class_that_cannot_be_made_is_not_needed(void **state)
         void *first, *second;
 
         (void)state;
-        assert_true(stook_gate_start());
+        stook_free(stook_malloc(16));           /* the first class brings the table of caches */
         assert_int_equal(cache->state, STOOK_CACHE_FREE);
         stook_registry_wait();
         first = stook_malloc(3000);
