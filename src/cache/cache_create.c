@@ -12,6 +12,8 @@
 #include "cache/cache_watch.h"
 #include "home/home.h"
 
+struct stook_heap *stook_cache_heaps[STOOK_CACHES_MAX] STOOK_MOSTLY_UNUSED;
+
 bool stook_caches_reclaim;
 struct stook_cache_options stook_cache_options = { .capacity = -1, .merge = -1 };
 

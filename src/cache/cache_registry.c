@@ -26,7 +26,6 @@
 struct stook_cache *stook_caches;
 uint32_t stook_caches_used;
 struct stook_shape stook_shapes[STOOK_CACHES_MAX] STOOK_MOSTLY_UNUSED;
-struct stook_heap *stook_cache_heaps[STOOK_CACHES_MAX] STOOK_MOSTLY_UNUSED;
 
 static struct stook_mutex mutex = STOOK_MUTEX_INIT(STOOK_RANK_REGISTRY);
 static uint32_t first_free_index;       /* const after start; those below it are malloc's */

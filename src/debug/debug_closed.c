@@ -21,7 +21,7 @@ struct closed {
         struct stook_debug debug;               /* of its cache: a copy */
         size_t stride;
 };
-static struct closed closed[CLOSED_MOST];
+static struct closed closed[CLOSED_MOST] STOOK_MOSTLY_UNUSED;
 static uint32_t next_closed;
 static const struct stook_debug *ending;        /* whose cache is being destroyed */
 

@@ -50,9 +50,12 @@ static struct {
 /* Const after start. */
 static bool asked, tells;
 static bool large;                      /* large objects may fail */
-static char names[NAMES_MAX];           /* empty: all */
-static bool is_used[NAMES_MAX];         /* atomic: a cache had the name that begins there */
-static struct { uintptr_t from, to; } functions[FUNCTIONS_MAX];
+static char names[NAMES_MAX] STOOK_MOSTLY_UNUSED;       /* empty: all */
+/* Atomic: a cache had the name that begins there. */
+static bool is_used[NAMES_MAX] STOOK_MOSTLY_UNUSED;
+static struct {
+        uintptr_t from, to;
+} functions[FUNCTIONS_MAX] STOOK_MOSTLY_UNUSED;
 static unsigned function_count;         /* 0: any stack */
 static bool was_below;                  /* atomic: an allocation was made below one of them */
 

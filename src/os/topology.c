@@ -30,9 +30,9 @@ static struct {
         unsigned count;
         unsigned slots;
         bool     fake;
-        uint8_t  home[STOOK_NODES_MAX];
 } topology = { .exists = 1, .memory = 1, .count = 1 };
 static uint8_t node_of_cpu[CPUS_KNOWN] STOOK_MOSTLY_UNUSED;     /* const after start */
+static uint8_t home_of_node[STOOK_NODES_MAX];                   /* const after start */
 
 static uint64_t bit(unsigned node)
 {
@@ -246,7 +246,7 @@ void stook_os_topology_detect(void)
                 return;
         topology.count = STOOK_NODES_MAX - (unsigned)__builtin_clzll(topology.exists);
         for (unsigned node = 0; node < topology.count; node++)
-                topology.home[node] = (uint8_t)(topology.memory & bit(node) ? node
+                home_of_node[node] = (uint8_t)(topology.memory & bit(node) ? node
                                                 : topology.fake ? nearest_by_number(node)
                                                                 : nearest_by_sys(node));
 }
@@ -268,7 +268,7 @@ bool stook_os_node_has_memory(unsigned node)
 
 unsigned stook_os_node_home(unsigned node)
 {
-        return topology.home[node];
+        return home_of_node[node];
 }
 
 unsigned stook_os_node_of_cpu(unsigned cpu)

@@ -256,8 +256,8 @@ static void test_a_start_makes_few_system_calls(void **state)
                 skip();
         print_message("nothing: system calls +%zu\n", over(with, without));
         assert_true(with > without);
-        /* Of 22, eight are the loader's. musl needs 31. Another machine may need a few more. */
-        assert_true(with <= without + 36);
+        /* Of 17, eight are the loader's. musl needs 26. Another machine may need a few more. */
+        assert_true(with <= without + 31);
 }
 
 static void test_locked_memory(void **state)
