@@ -55,7 +55,7 @@ static void test_walk(void **unused)
         assert_null(strstr(written, "found here"));
         command = STOOK_INSTALLED_COMMAND;
         gone = ((uintptr_t)(mark + sizeof(mark)) | 4095) + 1;   /* it is copied up to there */
-        answer = "use a.c:3\nmain a.c:9\n\n\n\n";
+        answer = "use a.c:3\nmain a.c:9\n\n\n\n\n\n";
         stook_report_fault(STOOK_FAULT_FOREIGN, AT(0x10), NULL, NULL, 0, NULL);
         assert_string_equal(helper, STOOK_INSTALLED_COMMAND);
         assert_string_equal(written, "stook: foreign pointer: pointer 0x10\n" PROGRAM
@@ -64,7 +64,7 @@ static void test_walk(void **unused)
                          5);
         line = memchr(asked, '\n', asked_bytes);
         assert_int_equal(from + bytes, gone);
-        assert_int_equal(line + 1 + bytes + 2 - asked, asked_bytes);
+        assert_int_equal(line + 1 + bytes + 4 - asked, asked_bytes);
         assert_true((uintptr_t)mark - from < bytes);
         assert_memory_equal(line + 1 + ((uintptr_t)mark - from), mark, sizeof(mark));
 }
@@ -120,9 +120,9 @@ static void test_stacks(void **unused)
         assert_string_equal(asked, "");         /* no helper is known */
         stook_report_set_symbolizer("/bin/stook");
         stook_report_about(&about);
-        assert_string_equal(asked, "2345 8010 \n1 \n\n");
+        assert_string_equal(asked, "2345 8010 \n1 \n\n\n\n");
         assert_non_null(strstr(written, "    #0 0x2345 in pro gram+0x1345\n"));
-        answer = "use a.c:3\nmain a.c:9\n\nmake b.c:1 (inlined)\n\n\n";
+        answer = "use a.c:3\nmain a.c:9\n\nmake b.c:1 (inlined)\n\n\n\n\n";
         stook_report_about(&about);
         assert_string_equal(written, TRACKED_LINE PROGRAM "  found here\n"
                                      "    #0 use a.c:3\n"
@@ -145,7 +145,7 @@ static void test_json(void **unused)
         stook_report_about(&about);
         assert_string_equal(json, "");          /* none is wanted */
         stook_report_set_json("/tmp/reports.json");
-        answer = "use a.c:3\nmain a.c:9\n\nmake b.c:1\n\n\n";
+        answer = "use a.c:3\nmain a.c:9\n\nmake b.c:1\n\n\n\n\n";
         stook_report_about(&about);
         assert_string_equal(
                 json,
