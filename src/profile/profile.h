@@ -171,7 +171,7 @@ struct stook_profile_pair {
 /* All that readers need, here and outside of the process (life/root.h). */
 struct stook_profile_state {
         uint64_t interval;              /* atomic; 0: none yet */
-        uint64_t started;               /* const after the first start: ns */
+        uint64_t started;               /* atomic, relaxed; const after the first start: ns */
         uint64_t lost, pairs_lost;      /* atomic, relaxed: what found no room */
         uint64_t in_use;                /* atomic, relaxed: bytes, in parts */
         uint64_t peak_bytes;            /* atomic: of in_use at the last peak */

@@ -135,9 +135,12 @@ static void widen_to(struct stook_profile_windows *w, uint64_t time)
         }
 }
 
+/* A thread may not know yet when the first session started: 0. */
 static uint64_t time_of(uint64_t ns)
 {
-        return ns > stook_profile.started ? ns - stook_profile.started : 0;
+        uint64_t started = value(&stook_profile.started);
+
+        return started && ns > started ? ns - started : 0;
 }
 
 static uint64_t *window_of(const struct stook_profile_windows *w, uint64_t *windows, uint64_t time)

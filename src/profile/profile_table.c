@@ -17,7 +17,7 @@ static uint32_t pairs_made;             /* atomic, relaxed */
 bool stook_profile_table_start(uint64_t interval, bool lifetimes)
 {
         if (!stook_profile.started)
-                stook_profile.started = stook_os_clock_ns();
+                __atomic_store_n(&stook_profile.started, stook_os_clock_ns(), __ATOMIC_RELAXED);
         stook_profile_set_interval(interval);
         __atomic_store_n(&stook_profile.lifetimes, lifetimes, __ATOMIC_RELAXED);
         return true;

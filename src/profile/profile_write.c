@@ -338,6 +338,13 @@ static void put_stack(struct message *sample, unsigned field, uint32_t stack, ui
         put_message(sample, field, &locations);
 }
 
+/* Others change these words meanwhile, each by itself. */
+static void copy_words(void *to, const void *from, size_t bytes)
+{
+        for (size_t i = 0; i < bytes / sizeof(uint64_t); i++)
+                ((uint64_t *)to)[i] = __atomic_load_n((const uint64_t *)from + i, __ATOMIC_RELAXED);
+}
+
 static void write_sample(const struct stook_profile_bucket *bucket, void *data)
 {
         struct stook_profile_value v[STOOK_PROFILE_KINDS];
@@ -357,7 +364,7 @@ static void write_sample(const struct stook_profile_bucket *bucket, void *data)
                 more.values[i].objects_variance = v[i].objects_variance;
                 more.values[i].bytes_variance = v[i].bytes_variance;
         }
-        more.windows = bucket->windows;
+        copy_words(&more.windows, &bucket->windows, sizeof more.windows);
         put_message(&sample, SAMPLE_VALUE, &values);
         put_bytes(&sample, SAMPLE_STOOK, &more, sizeof more);
         write_message(PROFILE_SAMPLE, &sample);
@@ -366,11 +373,10 @@ static void write_sample(const struct stook_profile_bucket *bucket, void *data)
 static void write_pair(const struct stook_profile_pair *p, void *data)
 {
         struct message pair = { 0, writer.long_text };
-        struct stook_profile_file_pair more = { .samples = p->samples, .objects = p->objects,
-                                                .bytes = p->bytes, .elsewhere = p->elsewhere };
+        struct stook_profile_file_pair more;
 
         (void)data;
-        memcpy(more.lives, p->lives, sizeof more.lives);
+        copy_words(&more, &p->samples, sizeof more);
         put_stack(&pair, PAIR_BORN, p->born, p->modules);
         put_stack(&pair, PAIR_DIED, p->died, p->modules);
         put_bytes(&pair, PAIR_VALUES, &more, sizeof more);
@@ -379,13 +385,16 @@ static void write_pair(const struct stook_profile_pair *p, void *data)
 
 static void write_session(uint64_t now)
 {
-        const struct stook_profile_state *s = &stook_profile;
-        struct stook_profile_file_session session = {
+        struct stook_profile_state s;
+        struct stook_profile_file_session session;
+
+        copy_words(&s, &stook_profile, sizeof s);
+        session = (struct stook_profile_file_session){
                 .version = STOOK_PROFILE_FILE_VERSION, .process = stook_process_id(),
-                .ns = now - s->started,
-                .peak_ns = s->peak_number ? s->peak_at - s->started : 0,
-                .mark_ns = s->mark_number ? s->mark_at - s->started : 0,
-                .lost = s->lost, .pairs_lost = s->pairs_lost, .lifetimes = s->lifetimes,
+                .ns = now - s.started,
+                .peak_ns = s.peak_number ? s.peak_at - s.started : 0,
+                .mark_ns = s.mark_number ? s.mark_at - s.started : 0,
+                .lost = s.lost, .pairs_lost = s.pairs_lost, .lifetimes = s.lifetimes,
         };
 
         write_bytes(PROFILE_SESSION, &session, sizeof session);

@@ -210,7 +210,7 @@ configure() {
         cmake -S "$work/consumer" -B "$work/consumer/$1" -DCMAKE_PREFIX_PATH="$prefix" \
                 >"$work/cmake.log" 2>&1
 }
-project "find_package(stook 0.1 REQUIRED COMPONENTS $components)" "$programs" \
+project "find_package(stook 0.2 REQUIRED COMPONENTS $components)" "$programs" \
         >"$work/consumer/CMakeLists.txt"
 configure build || { cat "$work/cmake.log"; exit 1; }
 cmake --build "$work/consumer/build" >"$work/cmake.log" || { cat "$work/cmake.log"; exit 1; }
@@ -230,10 +230,10 @@ find_package(stook $1)" "" >"$work/consumer/CMakeLists.txt"
         grep -q "$3" "$work/cmake.log" || { cat "$work/cmake.log"; exit 1; }
 }
 refused "99.0 REQUIRED" build2 "version"
-refused "0.1 REQUIRED COMPONENTS maple peach" build3 "stook has no component peach"
-[ ! -e "$work/urcu.c" ] || refused "0.1 REQUIRED COMPONENTS urcu urcu_static" build5 liburcu-dev \
+refused "0.2 REQUIRED COMPONENTS maple peach" build3 "stook has no component peach"
+[ ! -e "$work/urcu.c" ] || refused "0.2 REQUIRED COMPONENTS urcu urcu_static" build5 liburcu-dev \
         'set(CMAKE_FIND_LIBRARY_PREFIXES none)  # finds no library'
-project "find_package(stook 0.1 OPTIONAL_COMPONENTS peach)
+project "find_package(stook 0.2 OPTIONAL_COMPONENTS peach)
 if(NOT stook_FOUND OR stook_peach_FOUND)
   message(FATAL_ERROR \"an optional component\")
 endif()" "" >"$work/consumer/CMakeLists.txt"
