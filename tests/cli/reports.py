@@ -7,7 +7,11 @@ import subprocess
 import tempfile
 import unittest
 
-from stook import Compiled, DROP_IN, STOOK, has_libdw, main, stook, without_memfd
+from stook import (Compiled, DROP_IN, STOOK, has_libdw, main, stay_on_one_cpu, stook,
+                   without_memfd)
+
+setUpModule = stay_on_one_cpu
+
 
 class Options(unittest.TestCase):
     def test_refused(self):

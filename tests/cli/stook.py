@@ -37,6 +37,12 @@ def figures(*program, options=(), **kwargs):
         return done, json.loads(text) if text else None
 
 
+def stay_on_one_cpu():
+    """Also what is started: without a debug mode a second free is known to be one on the slot of
+    the first one alone."""
+    os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
+
+
 class Compiled(unittest.TestCase):
     """Tests that compile small programs."""
 

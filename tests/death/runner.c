@@ -16,6 +16,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "one_cpu.h"
+
 void misuse(void);
 
 static char expected[16384], seen[16384];
@@ -100,6 +102,7 @@ int main(int argc, char **argv)
         pid = fork();
         if (!pid) {
                 dup2(out[1], 2);
+                stay_on_one_cpu();
                 misuse();
                 _exit(0);
         }

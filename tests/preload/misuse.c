@@ -15,6 +15,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 #include <cmocka.h>
+#include "one_cpu.h"
 
 static void *volatile sink;             /* hides from the compiler what it would warn of */
 
@@ -125,6 +126,7 @@ static int outcome(void (*fault)(void), const char *policy, char *text, size_t b
                 setrlimit(RLIMIT_CORE, &(struct rlimit){0, 0});
                 signal(SIGABRT, SIG_DFL);
                 dup2(ends[1], STDERR_FILENO);
+                stay_on_one_cpu();
                 if (policy) {                           /* read once, at start: a fresh process */
                         setenv("STOOK_ON_FAULT", policy, 1);
                         execl("/proc/self/exe", "misuse", "again", (char *)NULL);

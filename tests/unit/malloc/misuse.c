@@ -6,7 +6,6 @@
  * not ours. Run with STOOK_ON_FAULT=report.
  */
 #include <errno.h>
-#include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -14,6 +13,7 @@
 #include <string.h>
 #include <cmocka.h>
 #include <stook/stook.h>
+#include "one_cpu.h"
 
 static unsigned reports;
 static enum stook_fault last;
@@ -126,12 +126,8 @@ int main(void)
                 cmocka_unit_test(a_freed_large_object),
                 cmocka_unit_test(what_never_was_one),
         };
-        cpu_set_t one;
 
-        /* A free is known to be one as long as the object is the last that was freed on the CPU. */
-        CPU_ZERO(&one);
-        CPU_SET(sched_getcpu(), &one);
-        sched_setaffinity(0, sizeof(one), &one);
+        stay_on_one_cpu();
         stook_on_report(on_report, NULL);
         return cmocka_run_group_tests(tests, NULL, NULL);
 }
