@@ -138,14 +138,21 @@ def write_published(page, results):
     page.table(published.compact(rows), len(published.COMPACT))
 
 
+def command(results):
+    """Lines for a shell, broken at blanks and commas."""
+    lines = textwrap.wrap(results.get("command_line", "").replace(",", ", "), 94,
+                          break_on_hyphens=False)
+    lines = [line.replace(", ", ",") for line in lines]
+    return [line + ("\\" if line.endswith(",") else " \\") for line in lines[:-1]] + lines[-1:]
+
+
 def markdown(results):
     """docs/BENCHMARKS.md."""
     page, found = Page(), workloads.all_of(results)
     page.lines += HEAD.splitlines() + [""]
     for text in about(results):
         page.say(text)
-    command = textwrap.wrap(results.get("command_line", ""), 96, break_on_hyphens=False)
-    page.lines += ["    " + line for line in command] + [""]
+    page.lines += ["    " + line for line in command(results)] + [""]
     write_sum(page, results)
     write_rows(page, "Programs", "Whole programs of the distribution, with the library preloaded.",
                evidence.of(found, "programs"))
