@@ -51,6 +51,10 @@ class Program:
         self.name, self.command, self.prepare, self.client = name, command, prepare, client
         self.names, self.needs, self.environment = names or [name], needs, environment or {}
 
+    def is_quick(self, setting):
+        """Whether a run gives it little work: what takes a second keeps all its work in --short."""
+        return setting.quick and (setting.few or self.name not in BRIEF)
+
     def missing(self):
         """What of it is not installed, as a word or two; None if it is there."""
         return ", ".join(need for names in (self.names, *([n] for n in self.needs))
@@ -378,6 +382,7 @@ PROGRAMS = [
             prepare=nginx_configuration, client=nginx_client),
 ]
 KNOWN = [program.name for program in PROGRAMS]
+BRIEF = "python", "git", "perl", "lua", "php", "z3", "ghostscript", "redis", "memcached", "nginx"
 QUICK = "python", "sqlite", "redis"
 SAMPLED = "python", "sqlite", "perl", "redis"
 
@@ -397,9 +402,9 @@ def of_programs(setting, usual, contenders):
             place = pathlib.Path(folder) / program.name
             place.mkdir()
             if program.prepare:
-                program.prepare(place, setting.quick)
+                program.prepare(place, program.is_quick(setting))
             jobs[program.name] = lambda c, program=program, place=place: \
-                measure(program, c, place, setting.quick)
+                measure(program, c, place, program.is_quick(setting))
         return cells(setting, contenders, setting.pairs, jobs)
 
 
@@ -417,7 +422,7 @@ def sampled_programs(setting):
 def fleet_mixes(setting):
     """Published allocation mixes of a fleet's programs at a steady heap (bench/data/fleet): ns an
     operation, peak and resident by what is asked for, MiB left in the end."""
-    options = ["mib=32", "ops=1"] if setting.quick else []
+    options = ["mib=32", "ops=1"] if setting.few else ["ops=3"] if setting.quick else []
     return cells(setting, preloaded(setting), setting.pairs,
                  {f"mix {path.stem}": lambda c, path=path: macro(
                      [setting.program("mixes"), f"mix={path}", *options], c)

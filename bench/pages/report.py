@@ -84,7 +84,7 @@ def about(results):
     m = results["machine"]
     how = ", ".join(m[key] for key in ("compiler", "backend") if m.get(key))
     short = ", a short run: it shows that everything works" if results["quick"] else \
-        ", with short programs" if results.get("short") else ""
+        ", some programs with less work than in a whole run" if results.get("short") else ""
     yield (f"{m['date'][:10]}, {m['processor']}, {m['cpus']} CPUs, Linux {m['linux']}, "
            f"{m['libc']}, {how + ', ' if how else ''}commit {m['commit']}; {results['pairs']} "
            f"interleaved runs at most{short}.")
@@ -154,8 +154,9 @@ def markdown(results):
         page.say(text)
     page.lines += ["    " + line for line in command(results)] + [""]
     write_sum(page, results)
-    write_rows(page, "Programs", "Whole programs of the distribution, with the library preloaded.",
-               evidence.of(found, "programs"))
+    write_rows(page, "Programs", "Whole programs of the distribution, with the library preloaded. "
+               "python and php have each object come from malloc (`PYTHONMALLOC=malloc`, "
+               "`USE_ZEND_ALLOC=0`).", evidence.of(found, "programs"))
     write_rows(page, "Workloads", "Calls and patterns of calls.", evidence.chosen(found))
     write_rows(page, "Allocation mixes of a fleet", "Published mixes of six programs of a large "
                "fleet, at a steady heap; memory is the peak by what is asked for.",
