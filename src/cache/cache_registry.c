@@ -38,14 +38,17 @@ static struct stook_alias *idle_aliases;
 static uint64_t births;                 /* mutex */
 
 #define FORK_WAITS 1000                 /* of 1 ms each */
+#define LOOK_WAITS 50                   /* likewise; arbitrary */
 
 /* The table takes at most this share of an address space that is limited. Both are arbitrary. */
 #define LIMIT_SHARE 64
 #define ROOM_LEAST  512u
 
+/* A handler may fork on top of the wait (_Fork): the holder is not in the child. */
 void stook_registry_wait(void)
 {
-        stook_mutex_lock(&mutex);
+        while (!stook_mutex_wait(&mutex, LOOK_WAITS))
+                stook_gate_check();
 }
 
 bool stook_registry_may_wait(const char *refusal)
