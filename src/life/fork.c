@@ -37,6 +37,7 @@
 #include "os/os.h"
 #include "pages/meta.h"
 #include "pages/span.h"
+#include "process/process.h"
 #include "slot/slot.h"
 #include "evacuate/evacuate.h"
 
@@ -235,11 +236,15 @@ static void wait_for_repair(uint32_t seen)
 STOOK_COLD void stook_fork_repair(void)
 {
         uint32_t seen = STOOK_HEAP_FORKED;
+        uint64_t before;
 
         if (stook_self->locks_held)
                 return;
+        /* What a handler would add to lists in between, the repair would take for a thread's. */
+        before = stook_process_handlers_block();
         if (!__atomic_compare_exchange_n(stook_gate_heap, &seen, STOOK_HEAP_REPAIRING, false,
                                          __ATOMIC_ACQUIRE, __ATOMIC_ACQUIRE)) {
+                stook_process_handlers_allow(before);
                 if (seen == STOOK_HEAP_ASKED)
                         stook_request_answer_in_call();
                 else
@@ -250,6 +255,7 @@ STOOK_COLD void stook_fork_repair(void)
         repair(false);
         __atomic_store_n(&repairer, NULL, __ATOMIC_RELAXED);
         __atomic_store_n(stook_gate_heap, STOOK_HEAP_WHOLE, __ATOMIC_RELEASE);
+        stook_process_handlers_allow(before);
 }
 
 void stook_fork_recover(void)

@@ -13,7 +13,6 @@
  */
 #include <errno.h>
 #include <link.h>
-#include <signal.h>
 
 #include "base/thread.h"
 #include "cache/cache.h"
@@ -22,12 +21,10 @@
 #include "life/life.h"
 #include "life/root.h"
 #include "os/os.h"
-#include "os/system_call.h"
 #include "process/process.h"
 #include "sample/sample_terms.h"
 #include <stook/sampling.h>
 
-#define SET_BYTES 8                     /* of the kernel's set of signals */
 #define INSIDE (STOOK_INSIDE_WAIT | STOOK_INSIDE_RCU | STOOK_INSIDE_ASK)
 
 static uint32_t emptying;               /* the process whose slots are to be emptied; 0: none */
@@ -175,18 +172,18 @@ static void answer_in_call(void)
 
 void stook_request_answer_in_call(void)
 {
-        uint64_t all = UINT64_MAX, before;
+        uint64_t before;
 
         if (!is_ordinary() || (!is_to_empty() &&
                                stook_root.request.process != stook_process_id()))
                 return;
-        stook_call(SYS_rt_sigprocmask, SIG_SETMASK, &all, &before, SET_BYTES);
+        before = stook_process_handlers_block();
         if (stook_registry_try_alone()) {
                 if (is_told(STOOK_HEAP_ASKED, STOOK_HEAP_WHOLE))
                         answer_in_call();
                 stook_registry_unlock();
         }
-        stook_call(SYS_rt_sigprocmask, SIG_SETMASK, &before, NULL, SET_BYTES);
+        stook_process_handlers_allow(before);
 }
 
 void stook_request_empty_slots(void)

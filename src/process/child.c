@@ -87,11 +87,24 @@ int stook_process_ask_child(int (*ask)(void), int *answer)
         return error;
 }
 
-#define MASK_BYTES 8                    /* of the kernel's signal sets */
+#define SET_BYTES 8                     /* of the kernel's set of signals */
+
+uint64_t stook_process_handlers_block(void)
+{
+        uint64_t all = UINT64_MAX, before = 0;
+
+        stook_call(SYS_rt_sigprocmask, SIG_SETMASK, &all, &before, SET_BYTES);
+        return before;
+}
+
+void stook_process_handlers_allow(uint64_t before)
+{
+        stook_call(SYS_rt_sigprocmask, SIG_SETMASK, &before, NULL, SET_BYTES);
+}
 
 int stook_process_copy(int *to_parent)
 {
-        uint64_t all = ~UINT64_C(0), before;
+        uint64_t before;
         int fds[2];
         long pid;
 
@@ -100,10 +113,10 @@ int stook_process_copy(int *to_parent)
         for (unsigned i = 0; i < 2; i++)
                 fds[i] = stook_call_above_standard(fds[i]);
         /* No handler of the program runs in the child. */
-        stook_call(SYS_rt_sigprocmask, SIG_SETMASK, &all, &before, MASK_BYTES);
+        before = stook_process_handlers_block();
         pid = stook_call(SYS_clone, 0, 0, 0, 0, 0);
         if (pid)
-                stook_call(SYS_rt_sigprocmask, SIG_SETMASK, &before, NULL, MASK_BYTES);
+                stook_process_handlers_allow(before);
         stook_call_close(fds[pid ? 1 : 0]);
         *to_parent = fds[pid ? 0 : 1];
         if (!stook_call_failed(pid))
@@ -174,13 +187,12 @@ static int execute_and_end(void *data)
  */
 static int launch(struct start *start)
 {
-        uint64_t all = ~UINT64_C(0), before;
+        uint64_t before = stook_process_handlers_block();
         int pid;
 
-        stook_call(SYS_rt_sigprocmask, SIG_SETMASK, &all, &before, MASK_BYTES);
         pid = clone(stook_checker_is_memcheck() ? execute : execute_and_end,
                     STACK_TOP(start->helper->outer), CLONE_VM | CLONE_VFORK, start);
-        stook_call(SYS_rt_sigprocmask, SIG_SETMASK, &before, NULL, MASK_BYTES);
+        stook_process_handlers_allow(before);
         return pid;
 }
 

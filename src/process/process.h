@@ -90,6 +90,10 @@ int stook_own_thread_start(struct stook_own_thread *thread);
 bool stook_own_threads_are_alone(void);
 
 /* ---- child.c ---- */
+/* No handler runs in this thread until the other call. Return: for that. */
+uint64_t stook_process_handlers_block(void);
+void stook_process_handlers_allow(uint64_t before);
+
 /*
  * Forks; the child calls @ask, and ends. The library makes no thread beside that. *@answer: what
  * @ask returned. Return: 0; -errno: no child, or no pipe; -EIO: the child ended before it answered.
