@@ -3,9 +3,14 @@
  */
 #include "machine.h"
 
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/single_threaded.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
 #include <ucontext.h>
+#include <unistd.h>
 
 #include <stook/layout.h>
 #include "base/inject.h"
@@ -20,7 +25,7 @@
 static struct thread {
         ucontext_t context;
         char *stack;
-        bool runs;
+        bool runs, blocks;              /* blocks: handlers */
         unsigned cpu, depth;
         _Alignas(64) struct stook_thread_v1 self;
 } threads[MACHINE_THREADS + 1];         /* the last: what runs between */
@@ -30,6 +35,7 @@ static unsigned left;                   /* steps until the next decision */
 
 unsigned machine_me = MACHINE_THREADS;
 uint64_t machine_ms = 1000000;
+bool machine_is_child;
 struct stook_thread_v1 *machine_self = &threads[MACHINE_THREADS].self;
 
 uint64_t machine_random(void)
@@ -77,7 +83,7 @@ static void decide(void)
         struct thread *me = &threads[machine_me];
 
         left = 1 + machine_below(STEPS_MOST);
-        if (me->depth < DEPTH && !machine_below(HANDLERS)) {
+        if (me->depth < DEPTH && !me->blocks && !machine_below(HANDLERS)) {
                 me->depth++;
                 thread_handler();
                 me->depth--;
@@ -111,6 +117,7 @@ uint64_t machine_run(uint64_t seed, void (*work)(void), void (*handler)(void))
         sum = UINT64_C(0xcbf29ce484222325);
         left = 1;
         thread_work = work;
+        __libc_single_threaded = 0;     /* or the library takes its ways for one thread */
         thread_handler = handler;
         for (unsigned i = 0; i < MACHINE_THREADS; i++) {
                 struct thread *t = &threads[i];
@@ -119,6 +126,7 @@ uint64_t machine_run(uint64_t seed, void (*work)(void), void (*handler)(void))
                         abort();
                 t->runs = true;
                 t->depth = 0;
+                t->blocks = false;
                 t->cpu = machine_below(MACHINE_CPUS);
                 getcontext(&t->context);
                 t->context.uc_stack.ss_sp = t->stack;
@@ -128,6 +136,19 @@ uint64_t machine_run(uint64_t seed, void (*work)(void), void (*handler)(void))
         }
         go_to(draw());
         return sum;
+}
+
+bool machine_fork(void)
+{
+        long child = syscall(SYS_clone, SIGCHLD, NULL, NULL, NULL, NULL);
+        int status;
+
+        if (child)
+                return child > 0 && waitpid((pid_t)child, &status, 0) == child && !status;
+        for (unsigned i = 0; i < MACHINE_THREADS; i++)
+                threads[i].runs &= i == machine_me;
+        machine_is_child = true;
+        return true;
 }
 
 /* ---- time and chance: the linker puts these in the place of the library's ---- */
@@ -151,6 +172,19 @@ void __wrap_stook_os_pause(uint64_t ns)
 {
         machine_ms += ns / 1000000;
         let_others_go_on();
+}
+
+uint64_t __wrap_stook_process_handlers_block(void)
+{
+        bool before = threads[machine_me].blocks;
+
+        threads[machine_me].blocks = true;
+        return before;
+}
+
+void __wrap_stook_process_handlers_allow(uint64_t before)
+{
+        threads[machine_me].blocks = before;
 }
 
 uint64_t __wrap_stook_os_clock_ms(void)

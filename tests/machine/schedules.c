@@ -1,7 +1,9 @@
 /*
  * Proves by schedules drawn from a seed (machine.h) that no object is handed out twice or lost,
  * whatever the order of steps, CPUs, handlers and refusals: threads allocate, free, pass objects
- * on, shrink, tune and trim, and afterwards the caches are whole and can be destroyed.
+ * on, shrink, tune and trim, and afterwards the caches are whole and can be destroyed. Some fork,
+ * also in a handler, while the others are in the middle of calls: to a child these are lost with
+ * what they have in hands, and its caches are whole all the same.
  *
  *      schedules [--seed N] [--schedules N]     the first seed (default: by the time); how many
  *
@@ -20,12 +22,14 @@
 #include <stook/stook.h>
 
 #include "base/inject.h"
+#include "inspect/validate.h"
 #include "machine.h"
 
 #define BATCH   50                      /* schedules of a child */
 #define HELD    24                      /* objects of a thread */
 #define PASSED  8                       /* objects on their way from one thread to another */
 #define OPS     24                      /* of a thread in a schedule */
+#define FORKS   1500                    /* of so many times that a thread may fork it does */
 #define LARGE_BYTES 300000
 #define LIVE    UINT64_C(0x11fe0b1ec7000000)
 
@@ -151,13 +155,23 @@ static void refuse_no_more(void)
         stook_inject.locked_slot = slot;
 }
 
+/* The child begins with all that is refused to its parent. */
+static void fork_now(unsigned one_of)
+{
+        if (!machine_is_child && !machine_below(one_of)) {
+                need(machine_fork());
+                if (machine_is_child)
+                        alarm(60);
+        }
+}
+
 static void work(void)
 {
         struct object held[HELD];
         unsigned n = 0;
 
         for (unsigned i = 0; i < OPS; i++) {
-                switch (machine_below(16)) {
+                switch (machine_below(17)) {
                 case 0: case 1: case 2: case 3: case 4:
                         n += n < HELD && get(&held[n], false);
                         break;
@@ -185,6 +199,9 @@ static void work(void)
                 case 14:
                         refuse();
                         break;
+                case 15:
+                        fork_now(FORKS);
+                        break;
                 default:
                         machine_ms += machine_below(4000);
                         stook_trim(machine_below(1 << 20));
@@ -199,14 +216,31 @@ static void handle(void)
 {
         struct object o;
 
+        fork_now(FORKS);
         if (get(&o, true))
                 put(&o, true);
+}
+
+/* What the threads that it does not have had in hands stays theirs. */
+static void end_of_child(void)
+{
+        refuse_no_more();
+        for (unsigned i = 0; i < 2; i++) {
+                void *objects[HELD];
+
+                need(!stook_cache_alloc_bulk(caches[i], 0, HELD, objects));
+                stook_cache_free_bulk(caches[i], HELD, objects);
+                need(!stook_cache_validate(caches[i]));
+        }
+        need(!stook_pages_validate(NULL));
+        _exit(0);
 }
 
 static void schedule(uint64_t seed, uint64_t *sum)
 {
         static const size_t sizes[] = { 8, 64, 200, 1000, 3000 };
         struct stook_cache_args args = { .args_size = sizeof(args) };
+        uint64_t ran;
 
         *sum ^= seed;
         for (unsigned i = 0; i < 2; i++) {
@@ -216,7 +250,10 @@ static void schedule(uint64_t seed, uint64_t *sum)
                 caches[i] = stook_cache_create(i ? "second" : "first", size[i], &args);
                 need(caches[i]);
         }
-        *sum = *sum * 31 + machine_run(seed, work, handle);
+        ran = machine_run(seed, work, handle);
+        if (machine_is_child)
+                end_of_child();
+        *sum = *sum * 31 + ran;
         refuse_no_more();
         for (unsigned i = 0; i < PASSED; i++)
                 if (passed[i].at) {
