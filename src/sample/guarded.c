@@ -110,6 +110,18 @@ struct stook_guarded *stook_guarded_claim(size_t bytes)
         return record;
 }
 
+/* What is known of @span's life before: it is another object's now. */
+static void forget(const struct stook_span *span)
+{
+        for (unsigned i = 0; i < RECORDS; i++) {
+                uint32_t waiting = WAITING;
+
+                if (GET(records[i].span) == span)
+                        __atomic_compare_exchange_n(&records[i].state, &waiting, UNUSED, false,
+                                                    __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+        }
+}
+
 bool stook_guarded_begin(struct stook_guarded *guarded, struct stook_span *span, size_t bytes,
                          size_t align, const struct stook_profile_life *life)
 {
@@ -129,6 +141,7 @@ bool stook_guarded_begin(struct stook_guarded *guarded, struct stook_span *span,
         span->use.slack = (uint16_t)slack;
         memset((char *)span->start + lead + bytes, PATTERN, slack < SLACK_MOST ? slack
                                                                               : SLACK_MOST);
+        forget(span);
         SET(guarded->span, span);
         SET(guarded->object, span->start + lead);
         SET(guarded->bytes, (uint32_t)bytes);
