@@ -13,8 +13,8 @@
  * Errors: a call that returns a pointer returns NULL on failure, and sets errno. A call that can
  * fail otherwise returns an int, -errno on failure: 0, or a number where it says so, is success. It
  * leaves out-arguments untouched on failure. A call that returns void or bytes cannot fail. A
- * structure that says another size than its own fails with EINVAL; a line on standard error names
- * the field. A NULL cache fails with it, except on the fast path: stook_cache_alloc(),
+ * structure whose size the library does not know fails with EINVAL; a line on standard error names
+ * the field. A NULL cache fails with EINVAL, except on the fast path: stook_cache_alloc(),
  * stook_cache_free() and their nolock forms do not test for it, and the process ends with SIGSEGV.
  *
  * Numbers: n = 0 objects is a number like any other. The call tests its other arguments, succeeds,
@@ -122,9 +122,9 @@ struct stook_cache_args {
         /* the constructor's second argument */
         void    *ctor_data;
         /*
-         * objects of a sheaf, at least so many; 0 to 65534. The cache begins with this number
-         * rounded up to a power of two, 65534 at most; or with the default, which depends on the
-         * size, if that is larger. stook_cache_get_stats() shows it. Later it may grow by itself.
+         * objects of a sheaf, at least so many; 0 to 65534. The cache begins with the larger of
+         * this number, rounded up to a power of two (65534 at most), and the default, which depends
+         * on the size. stook_cache_get_stats() shows it. Later it may grow by itself.
          * stook_cache_tune() sets an exact number.
          */
         unsigned sheaf_capacity;
@@ -256,8 +256,8 @@ struct stook_cache_args {
  *   ERANGE  size above STOOK_OBJECT_MAX, or above what the hidden words of STOOK_CACHE_RCU and
  *           STOOK_CACHE_ACCOUNT leave of it
  *   ENOTSUP a destructor or memory_in with STOOK_CACHE_TYPESAFE_BY_RCU
- *   EAGAIN  as many caches exist as may: STOOK_CACHES_MAX less malloc's size classes. One made with
- *           STOOK_CACHE_ACCOUNT or a limit counts twice, and a heap's sizes count. Where the
+ *   EAGAIN  as many caches exist as may: STOOK_CACHES_MAX less 74 of the library's own. One made
+ *           with STOOK_CACHE_ACCOUNT or a limit counts twice, and a heap's sizes count. Where the
  *           address space is limited there are fewer
  *   ENOMEM  no memory
  *   EDEADLK called in a callback of stook_cache_for_each(), stook_cache_for_each_object() or
@@ -404,10 +404,11 @@ STOOK_PUBLIC void stook_cache_free(struct stook_cache *cache, void *object);
  *     block
  * @cache: not NULL
  *
- * stook_cache_alloc() and stook_cache_free() may wait for another thread, about 1 ms at most for
- * each lock on their way. The nolock forms do not wait: they try a lock once, and a thread that is
- * stopped at any instruction does not delay them. They leave other work, such as purging, to
- * ordinary calls. They are for handlers of profilers, real-time threads and watchdogs.
+ * stook_cache_alloc() and stook_cache_free() may wait for another thread, for each lock on their
+ * way: once for 0.1 s, where its holder is stopped, and 1 s at most where others take it in turn.
+ * The nolock forms do not wait: they try a lock once, and a thread that is stopped at any
+ * instruction does not delay them. They leave other work, such as purging, to ordinary calls. They
+ * are for handlers of profilers, real-time threads and watchdogs.
  * The number of steps is bounded, except that a compare-and-swap is repeated when another thread's
  * succeeded. They may call the system for memory. Either form of free takes objects of either form
  * of allocation.

@@ -9,6 +9,7 @@
  * An object is charged the bytes it takes in its slab. In accounted caches that includes 8 bytes
  * that name the group. A large object of malloc is charged its pages. Objects that lie free in
  * sheaves are charged to no group.
+ * An object of a prefilled sheaf is charged when it is taken, beyond the limit if need be.
  * Each CPU charges up to 128 KiB in advance, for up to four groups (the precharge). So a pair of
  * charge and uncharge touches no shared memory. stook_group_usage() leaves the precharge out.
  * Before an allocation is refused, precharges are given back. So a limit is exact, except for what
@@ -96,8 +97,8 @@ STOOK_PUBLIC struct stook_group *stook_group_current(void);
 /*
  * stook_group_for_each() - call a function for every group that has not ended, in no order
  * @each: ends the walk by returning a number other than 0. Groups that were destroyed and have
- *        objects left are shown, too. Those are for stook_group_get_stats() and
- *        stook_group_usage() alone, and any group is if another thread may destroy it.
+ *        objects left are shown, too. Pass those, and any group that another thread may destroy,
+ *        to stook_group_get_stats() and stook_group_usage() alone.
  * @data: passed to @each
  * Return: what @each returned last, 0 without a group; -EINVAL: @each NULL.
  * Threads: MT-safe, signal-safe.

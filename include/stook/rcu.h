@@ -52,8 +52,8 @@ struct stook_rcu_head {
  *                 for users of the table that read (<stook/maple.h>). NULL: nothing to do.
  *   may_wait      0: a wait for a grace period in this thread would never end, because the thread
  *                 is a reader itself or runs the callbacks.
- *                 1: `barrier` may be called, but a thread that only waits delays others.
- *                 2: the thread may wait, and may call `barrier`. NULL: unknown, taken for 1.
+ *                 1: it may call `barrier`, but not wait otherwise, which would delay others.
+ *                 2: any wait. NULL: unknown, taken for 1.
  */
 struct stook_rcu {
         size_t ops_size;                /* sizeof(struct stook_rcu) */
@@ -79,7 +79,7 @@ struct stook_rcu {
  * depend on it. After a fork the child goes on with what waited in its parent. A child of _Fork()
  * or clone() makes no thread, so callbacks wait for a barrier there. A callback that another thread
  * was in at that moment is lost.
- * Less than a second after the program's last thread that thread ends, and the process ends as by
+ * When the program's last thread has ended, that thread ends within a second, and the process as by
  * exit(0): callbacks that wait then are not called.
  * A callback returns. One that is left by a jump, or ends its thread, holds grace periods up. They
  * go on when that thread calls stook_epoch_synchronize(), `call` or `barrier` from where it jumped
@@ -154,8 +154,8 @@ STOOK_PUBLIC void stook_urcu_handle_forks(int on);
  * urcu_memb_start_poll_synchronize_rcu(), the second one, in any thread, once
  * urcu_memb_poll_state_synchronize_rcu() is true. stook_urcu_passed() frees what was given by
  * stook_cache_free_rcu() and its like, in sheaves that were submitted before the first call, and
- * was not free yet. It calls callbacks, which a fork waits for. The grace period begins after the
- * first call returned, and ends before the second one: otherwise objects are free that readers see.
+ * was not free yet. It calls callbacks, which a fork waits for. The grace period must begin after
+ * the first call returned, and end before the second one: otherwise readers see freed objects.
  * Calls in callbacks of the table, or in handlers on top of its `barrier`, return 0 and do nothing.
  * With stook_urcu_handle_forks(0) they end nothing. stook_rcu_epoch needs nothing of this: all its
  * grace periods are its own. In libstook-urcu.

@@ -51,7 +51,7 @@ struct stook_sheaf;                     /* opaque */
  * Up to the cache's sheaf capacity the call usually costs about as much as ten allocations, and the
  * sheaf is filled to its capacity: see stook_sheaf_available(). Above it, and always in a cache
  * without sheaves, the sheaf is made for the purpose. It holds n objects exactly, and is taken
- * apart when it is returned. So it is with STOOK_ALLOC_THISNODE on a machine of several nodes. In a
+ * apart when it is returned. The same holds with STOOK_ALLOC_THISNODE on several nodes. In a
  * cache with a limit a sheaf holds n objects exactly, too. They count as owned from this call on.
  * Ownership: the caller's, until stook_sheaf_return().
  * Return: the sheaf, or NULL with errno
@@ -91,7 +91,7 @@ STOOK_PUBLIC size_t stook_sheaf_available(const struct stook_sheaf *sheaf);
  * @cache, @sheaf: a sheaf and its cache. NULL is not tested for: the process ends with SIGSEGV.
  * Ownership: the caller's, until a free.
  * Return: the object, as stook_cache_alloc() returns it, or with its bytes zero (STOOK_ALLOC_ZERO).
- * NULL only if the sheaf is empty; errno is untouched.
+ * NULL only if the sheaf is empty. Unlike other calls it leaves errno untouched then.
  * Threads: signal-safe; see the guarantee above.
  */
 STOOK_PUBLIC void *stook_sheaf_alloc(struct stook_cache *cache, struct stook_sheaf *sheaf);

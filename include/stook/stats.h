@@ -246,7 +246,8 @@ STOOK_PUBLIC int stook_metrics_write(FILE *out, enum stook_metrics_format format
 
 /*
  * stook_profile_write() - write the heap profile of this process
- * The process has one if STOOK_PROFILE was set when it started (see stook-env(7)).
+ * The process has one if STOOK_PROFILE or STOOK_SAMPLE was set when it started (stook-env(7)), or
+ * after stook_sampling_start().
  * @path: the file, in pprof's format; "%p" in it stands for the process number. It is replaced when
  *        the new one is whole. NULL: the file that STOOK_PROFILE names.
  * Return: 0; or
