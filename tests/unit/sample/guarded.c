@@ -72,6 +72,7 @@ static const struct bug {
 /* The bug in a child, until it is found. What the child said on standard error is in @said. */
 static int child_with(const struct bug *bug, char *said, size_t room)
 {
+        char rest[4096];
         size_t at = 0;
         int ends[2], status;
         ssize_t n;
@@ -91,6 +92,8 @@ static int child_with(const struct bug *bug, char *said, size_t room)
         while (at < room - 1 && (n = read(ends[0], said + at, room - 1 - at)) > 0)
                 at += (size_t)n;
         said[at] = '\0';
+        while (read(ends[0], rest, sizeof rest) > 0)    /* or the child waits for room */
+                ;
         close(ends[0]);
         assert_int_equal(waitpid(pid, &status, 0), pid);
         return status;
