@@ -102,8 +102,6 @@ static STOOK_NOINLINE void *realloc_miss(void *object, size_t size)
         void *other;
         int   error;
 
-        if (!object)
-                return malloc(size);
         if (!size) {
                 free(object);
                 return NULL;
@@ -135,8 +133,11 @@ static STOOK_NOINLINE void *realloc_by_copy(void *object, size_t size, unsigned 
 
 STOOK_API void *realloc(void *object, size_t size)
 {
-        unsigned index = stook_resize_hot(object);
+        unsigned index;
 
+        if (!object)                            /* the only way in which Lua allocates */
+                return malloc(size);
+        index = stook_resize_hot(object);
         if (STOOK_UNLIKELY(!index))
                 return realloc_miss(object, size);
         if (stook_resize_stays(size, stook_class_bytes[index - 1]))
