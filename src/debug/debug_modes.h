@@ -200,7 +200,7 @@ void stook_debug_note_process(void);
 bool stook_debug_is_child(void);
 /* The least bytes of a red zone; Z=BYTES. */
 size_t stook_debug_zone_bytes(void);
-/* Z=guard: objects of malloc's with Z have pages of their own (watch_malloc.c). */
+/* Z=guard: objects of malloc's with Z have pages of their own (watch_large.c). */
 bool stook_debug_guards(void);
 /* Bytes that may wait in the quarantine. */
 uint64_t stook_debug_quarantine_bytes(void);

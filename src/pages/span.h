@@ -78,7 +78,7 @@ union stook_span_use {
                 uint8_t  guarded;       /* enum stook_guarded_by (harden/harden.h); 0: no guards */
                 /* 1: no content of it is left when it was given (own_mapping.c) */
                 uint8_t  wiped;
-                /* Bytes behind what was asked for (watch_malloc.c, sample/), and before it. */
+                /* Bytes behind what was asked for (watch_large.c, sample/), and before it. */
                 uint16_t slack, lead;
                 uint8_t  made_by;       /* enum stook_entry_point */
                 /* Atomic: the heap of the object; NULL: none. */

@@ -103,8 +103,6 @@ void stook_watch_compare(const struct stook_debug *debug, void *object, unsigned
 unsigned stook_watch_compare_debugged(const struct stook_cache *cache, void *object, unsigned is);
 STOOK_COLD const char *stook_watch_where(struct stook_cache *cache, const void *object);
 
-extern uint64_t stook_large_debug STOOK_HIDDEN; /* STOOK_DEBUG_*: of large objects; 0: none */
-
 /* ---- watch_sealed.c: the short way of malloc's sealed classes ---- */
 /* Const after the start. dropin/hot_sealed_*.h has it in numbers. */
 extern struct stook_sealed {
@@ -144,6 +142,15 @@ void *stook_watch_malloc_seen(size_t size, uint16_t group, uint64_t how);
 /* Of stook_watch_duties. */
 void *stook_watch_resize(struct stook_cache *cache, void *object, size_t size, size_t usable,
                          int *error);
+/* Another object of @size with the first @bytes of this one, which is freed. NULL: no memory. */
+void *stook_watch_copy(void *object, size_t size, size_t bytes, uint64_t how);
+
+/* ---- watch_large.c ---- */
+extern uint64_t stook_large_debug STOOK_HIDDEN; /* STOOK_DEBUG_*: of large objects; 0: none */
+extern bool stook_large_guards STOOK_HIDDEN;    /* Z=guard */
+/* Of stook_watch_start. */
+void stook_watch_large_start(void);
+/* Of stook_watch_duties. */
 void *stook_watch_large_alloc(size_t align, size_t size, uint64_t how);
 bool stook_watch_large_free(struct stook_span *span, uint64_t how);
 bool stook_watch_large_free_sized(struct stook_span *span, size_t size, uint64_t how);
