@@ -2,9 +2,9 @@
  * What this proves: lock I1 and I2 and the words of base/lock.h. A thread that holds a lock, or
  * runs a handler on top of a holder, never waits. A wait ends, after 100 ms of sleep for one hold,
  * and none begins for a lock that is stuck. However many wait, each waits so long. A sleeper is
- * woken. No two threads share a lock. The hook
- * refuses. I4: the count heals after a jump out of a call, and its lock is had again. Nothing heals
- * on top of a holder, whichever stack a handler runs on. (I3 at every instruction is lock_steps.c.)
+ * woken. No two threads share a lock. The hook refuses. I4: the count heals after a jump out of a
+ * call, and its lock is had again. Nothing heals on top of a holder, whichever stack a handler runs
+ * on. (I3 at every instruction is lock_steps.c.)
  * Sleeping is faked except in the last two tests, so nothing else here depends on time.
  */
 #include <pthread.h>
@@ -259,9 +259,7 @@ static void handler(int signal)
         static struct stook_lock c;
 
         (void)signal;
-        in_handler = 8;
-        in_handler |= stook_lock_take(&a) ? 1 : 0;
-        in_handler |= stook_lock_take(&b) ? 2 : 0;
+        in_handler = 8 | (stook_lock_take(&a) ? 1 : 0) | (stook_lock_take(&b) ? 2 : 0);
         if (stook_lock_take(&c)) {
                 in_handler |= 4;
                 stook_lock_drop(&c);
@@ -288,13 +286,11 @@ static void the_hook_refuses_each_nth(void **state)
 
         (void)state;
         stook_inject.lock_refuse_every = 3;
-        for (unsigned i = 0; i < 30; i++) {
-                bool taken = i % 2 ? stook_lock_take(&a) : stook_lock_try(&a);
-
-                if (taken)
+        for (unsigned i = 0; i < 30; i++)
+                if (i % 2 ? stook_lock_take(&a) : stook_lock_try(&a))
                         stook_lock_drop(&a);
-                refused += !taken;
-        }
+                else
+                        refused++;
         stook_inject.lock_refuse_every = 0;
         assert_int_equal(refused, 10);
         assert_int_equal(waits, 0);
@@ -489,9 +485,7 @@ static void *count(void *taken_by_me)
 {
         uint64_t *taken = taken_by_me;
 
-        /*
-         * So many rounds, and on until it was had once: on a busy machine that may be none of them.
-         */
+        /* On until it was had once: on a busy machine that may be none of the rounds. */
         for (unsigned i = 0; i < ROUNDS || !*taken; i++)
                 if (stook_lock_take(&a)) {
                         shared++;
