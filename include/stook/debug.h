@@ -56,6 +56,7 @@ enum stook_fault {
         STOOK_FAULT_LEAK,               /* nothing in the program leads to the object any more */
         STOOK_FAULT_INJECTED,           /* an allocation was made to fail: STOOK_FAIL */
         STOOK_FAULT_MISMATCH,           /* freed by a call that does not belong to the one before */
+        STOOK_FAULT_USE_AFTER_FREE,     /* an access stopped: the object was free */
 };
 
 /* What a report says. Pointers are valid during the callback only. */

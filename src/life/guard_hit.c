@@ -15,6 +15,7 @@
  */
 #include <signal.h>
 #include <stdbool.h>
+#include <ucontext.h>
 
 #include "debug/debug_modes.h"
 #include "harden/harden.h"
@@ -55,49 +56,47 @@ static void report(enum stook_fault fault, const struct stook_span *span, const 
 }
 
 /* False: @at lies in no object that was freed lately. */
-static bool tell_freed(uintptr_t at)
+static bool tell_freed(uintptr_t at, const char *access)
 {
         const struct stook_span *span = stook_guard_closed_at(at);
         char detail[96];
 
         if (!span)
                 return false;
-        stook_report_format(detail, sizeof(detail), "it was touched at %p, read or written",
-                            (void *)at);
-        report(STOOK_FAULT_WRITE_AFTER_FREE, span, detail);
+        stook_report_format(detail, sizeof(detail), "it was %s at %p", access, (void *)at);
+        report(STOOK_FAULT_USE_AFTER_FREE, span, detail);
         return true;
 }
 
 /* False: @at lies in no slab of a cache that was destroyed lately. */
-static bool tell_destroyed(uintptr_t at)
+static bool tell_destroyed(uintptr_t at, const char *access)
 {
-        struct stook_report_about about = {
-                .fault = STOOK_FAULT_WRITE_AFTER_FREE,
-                .detail = "its cache was destroyed; it was read or written",
-        };
+        struct stook_report_about about = { .fault = STOOK_FAULT_USE_AFTER_FREE };
+        char detail[96];
 
         if (!stook_debug_describe_closed(at, &about))
                 return false;
+        stook_report_format(detail, sizeof(detail), "its cache was destroyed; it was %s", access);
+        about.detail = detail;
         stook_report_event(&about);
         return true;
 }
 
 /* A guarded sample. False: @at lies in none, nor beside one. */
-static bool tell_sample(uintptr_t at)
+static bool tell_sample(uintptr_t at, const char *access)
 {
         struct stook_report_about about = { 0 };
         char detail[96];
 
         if (!stook_guarded_describe(at, &about))
                 return false;
-        stook_report_format(detail, sizeof(detail), "it was touched at %p, read or written",
-                            (void *)at);
+        stook_report_format(detail, sizeof(detail), "it was %s at %p", access, (void *)at);
         about.detail = detail;
         stook_report_event(&about);
         return true;
 }
 
-static void tell(uintptr_t at)
+static void tell(uintptr_t at, const char *access)
 {
         size_t page = stook_os_page_bytes();
         uintptr_t here = at & ~(page - 1);
@@ -109,10 +108,11 @@ static void tell(uintptr_t at)
                 span = large_at(here + page);
         if (span && !over && span->start != here + page)
                 span = NULL;
-        if (tell_sample(at) || tell_freed(at) || tell_destroyed(at) || !span)
+        if (tell_sample(at, access) || tell_freed(at, access) || tell_destroyed(at, access) ||
+            !span)
                 return;
-        stook_report_format(detail, sizeof(detail), "the guard page %s it was touched at %p",
-                            over ? "behind" : "before", (void *)at);
+        stook_report_format(detail, sizeof(detail), "the guard page %s it was %s at %p",
+                            over ? "behind" : "before", access, (void *)at);
         report(over ? STOOK_FAULT_OVERRUN : STOOK_FAULT_UNDERRUN, span, detail);
 }
 
@@ -127,11 +127,47 @@ static void tell_after_failure(int number)
                 });
 }
 
-static void hit(int number, siginfo_t *info, void *context)
+/* What the instruction did, as the processor tells by the error code of the fault. */
+#if defined(__x86_64__)
+#define ERROR_WRITE 2                   /* of a page fault's */
+
+static const char *access_of(const ucontext_t *context)
+{
+        return context->uc_mcontext.gregs[REG_ERR] & ERROR_WRITE ? "written" : "read";
+}
+#elif defined(__aarch64__)
+#define ESR_WRITE 0x40                  /* WnR, of a data abort's */
+
+/* The kernel adds records behind the registers; the last one has no size. */
+static const char *access_of(const ucontext_t *context)
+{
+        const char *at = (const char *)context->uc_mcontext.__reserved;
+        const char *end = at + sizeof(context->uc_mcontext.__reserved);
+
+        while (at + sizeof(struct esr_context) <= end) {
+                const struct _aarch64_ctx *head = (const void *)at;
+
+                if (head->magic == ESR_MAGIC)
+                        return ((const struct esr_context *)at)->esr & ESR_WRITE ? "written"
+                                                                                : "read";
+                if (!head->size)
+                        break;
+                at += head->size;
+        }
+        return "read or written";
+}
+#else
+static const char *access_of(const ucontext_t *context)
 {
         (void)context;
+        return "read or written";
+}
+#endif
+
+static void hit(int number, siginfo_t *info, void *context)
+{
         if (info->si_code > 0 && number == SIGSEGV) {
-                tell((uintptr_t)info->si_addr);
+                tell((uintptr_t)info->si_addr, access_of(context));
                 if (stook_report_goes_on() && stook_guarded_open((uintptr_t)info->si_addr))
                         return;                                                 /* I3 */
         }

@@ -33,6 +33,7 @@ static const char *const words[] = {
         [STOOK_FAULT_LEAK] = "leak",
         [STOOK_FAULT_INJECTED] = "allocation made to fail",
         [STOOK_FAULT_MISMATCH] = "mismatched free",
+        [STOOK_FAULT_USE_AFTER_FREE] = "use after free",
 };
 
 const char *stook_report_fault_words(enum stook_fault fault)

@@ -5,7 +5,7 @@
  * Parts that are not known (NULL) are left out. FAULT is one of
  *        foreign pointer, pointer to no live object, interior pointer, wrong cache, double free,
  *        objects left, corrupted, endless wait, deadlock, overrun, underrun, write after free,
- *        wrong size, leak, allocation made to fail
+ *        wrong size, leak, allocation made to fail, mismatched free, use after free
  * Lines that are indented follow, as far as something is known (report_body.c).
  * Concurrency: any thread, any instruction; each report is one write.
  */

@@ -220,7 +220,7 @@ bool stook_guarded_describe(uintptr_t address, struct stook_report_about *about)
 
         if (!record)
                 return false;
-        about->fault = state == WAITING ? STOOK_FAULT_WRITE_AFTER_FREE
+        about->fault = state == WAITING ? STOOK_FAULT_USE_AFTER_FREE
                        : address < GET(record->object) ? STOOK_FAULT_UNDERRUN : STOOK_FAULT_OVERRUN;
         about->object = (const void *)GET(record->object);
         about->object_bytes = GET(record->bytes);

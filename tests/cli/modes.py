@@ -145,7 +145,7 @@ class Modes(s.Compiled):
         self.clean(program)
         self.finds(program, "state", "corrupted: .*cache made, .*: freed in a state that its "
                    "constructor did not make", r"allocated by .*\n    #0 main ")
-        self.finds(program, "destroyed", "write after free: pointer 0x[0-9a-f]+: its cache was "
+        self.finds(program, "destroyed", "use after free: pointer 0x[0-9a-f]+: its cache was "
                    "destroyed", r"allocated by .*\n    #0 main ", r"freed by .*\n    #0 main ")
         # Without C any state will do.
         done = self.run_it(program, "state", modes="FZPU")
@@ -161,14 +161,14 @@ class Modes(s.Compiled):
         self.finds(program, "negative", "wrong size: 18446744073709551609 bytes were asked for, "
                    "or -7\n", r"found here\n    #0 main ")
         done = self.run_it(program, "large", modes="FZPU")
-        self.assertRegex(done.stderr, r"(?s)write after free: .*allocated by .*freed by ")
+        self.assertRegex(done.stderr, r"(?s)use after free: .*allocated by .*freed by ")
 
     def test_guarded(self):
         program = self.compile("guarded", GUARDED, "-g", "-O0", "-w")
         done = self.run_it(program, modes="FZ=guardPU")
         self.assertEqual((done.returncode, done.stderr), (0, ""))
         for how, words, freed in (("behind", "overrun: .*: the guard page behind it", False),
-                                  ("freed", "write after free: .*, read or written", True),
+                                  ("freed", "use after free: .*: it was read", True),
                                   ("twice", "double free: .*cache malloc-large", True)):
             done = self.run_it(program, how, modes="FZ=guardPU")
             self.assertNotEqual(done.returncode, 0)

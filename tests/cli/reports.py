@@ -138,7 +138,8 @@ class GuardHit(Compiled):
                 self.assertEqual(status, 128 + signal.SIGSEGV)
                 fault, side = ("underrun", "before") if at < 0 else ("overrun", "behind")
                 self.assertRegex(said, f"^stook: {fault}: pointer {object_}: the guard page {side} "
-                                 f"it was touched at {int(object_, 16) + at:#x}\n  program guards ")
+                                 f"it was (read or )?written at {int(object_, 16) + at:#x}\n"
+                                 "  program guards ")
                 self.assertIn(f"  the object has {usable} bytes\n", said)
                 if has_libdw():
                     self.assertRegex(said, r"found here\n    #0 touch \S+:\d+\n    #1 main ")

@@ -153,7 +153,7 @@ class Sampling(Compiled):
         program = self.compile("bug", BUG, "-g", "-rdynamic")
         done = stook("run", "--sample=4K,guard=100", "--", program)
         self.assertEqual(done.returncode, 128 + signal.SIGSEGV, done.stderr)
-        self.assertRegex(done.stderr, r"stook: write after free: pointer 0x[0-9a-f]+")
+        self.assertRegex(done.stderr, r"stook: use after free: pointer 0x[0-9a-f]+")
         text = done.stderr
         for what in ("allocated", "freed"):
             self.assertIn(what, text)
@@ -161,7 +161,7 @@ class Sampling(Compiled):
             self.assertRegex(text, r"(?s)made.*given|given.*made")
         done = stook("run", "--sample=4K,guard=100", "--on-fault", "log", "--", program,
                      env={**os.environ, "STOOK_SYMBOLIZER": ""})
-        self.assertIn("stook: write after free: pointer 0x", done.stderr)
+        self.assertIn("stook: use after free: pointer 0x", done.stderr)
         self.assertEqual(done.returncode, 23)
 
 

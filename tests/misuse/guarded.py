@@ -74,7 +74,7 @@ def parts_of(text, lines):
 
 def wrong_with(name, marks, status, text, lines):
     """What a report lacks; None: nothing."""
-    kind = KIND.get(name, "write after free")
+    kind = KIND.get(name, "use after free")
     if not text.startswith(f"stook: {kind}: pointer 0x"):
         return f"no report of {kind}: status {status}"
     parts = parts_of(text, lines)

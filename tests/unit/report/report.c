@@ -30,6 +30,7 @@ static void test_texts(void **unused)
                 { STOOK_FAULT_WRITE_AFTER_FREE, "write after free" },
                 { STOOK_FAULT_WRONG_SIZE, "wrong size" },
                 { STOOK_FAULT_LEAK, "leak" },
+                { STOOK_FAULT_USE_AFTER_FREE, "use after free" },
         };
         uint64_t before = stook_report_count();
         char text[200];
