@@ -9,6 +9,7 @@
 #ifndef STOOK_STACK_H
 #define STOOK_STACK_H
 
+#include <dlfcn.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -27,10 +28,10 @@ bool stook_stack_start(void);
 /*
  * The number of this thread's call stack, from the caller of this function on, without the
  * innermost @skip frames, nor those of a shared libstook. 0: not started, no frames, or no memory.
- * At most STOOK_STACK_FRAMES_USUAL frames. Takes about 3 KiB of stack.
+ * At most STOOK_STACK_FRAMES_USUAL frames. Takes about 3 KiB of stack, the most by the unwinder.
  */
 STOOK_NOINLINE uint32_t stook_stack_here(unsigned skip);
-/* The same with STOOK_STACK_FRAMES_MOST. About 4 KiB. */
+/* The same with STOOK_STACK_FRAMES_MOST. On a handler's own stack: 0, or the handler's calls. */
 STOOK_NOINLINE uint32_t stook_stack_deep(unsigned skip);
 
 /*
@@ -65,5 +66,16 @@ bool stook_stack_table_start(void);
 uint32_t stook_stack_number(const uintptr_t *frames, unsigned count);
 /* Bytes of metadata that hold stacks. */
 size_t stook_stack_bytes(void);
+
+/* ---- stack_rules.c: x86-64, glibc from 2.35 on ---- */
+#if defined(__x86_64__) && defined(DLFO_STRUCT_HAS_EH_DBASE)
+#define STOOK_STACK_HAS_RULES
+/*
+ * The return addresses of the call whose frame pointer is @frame, innermost first; at most @most.
+ * Beyond a handler on an alternate stack it does not look. Returns how many; 0: it cannot tell, the
+ * unwinder may. Takes 500 bytes of stack, and makes no system call.
+ */
+unsigned stook_stack_by_rules(const uintptr_t *frame, uintptr_t *frames, unsigned most);
+#endif
 
 #endif

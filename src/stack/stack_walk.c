@@ -1,7 +1,8 @@
 /*
  * Purpose: the return addresses of this thread's calls.
- * glibc's backtrace() reads the tables that compilers write for exceptions, so it needs no frame
- * pointers. Its first call loads libgcc_s, which allocates; the start makes that call. Later ones
+ * The tables that compilers write for exceptions lead to them, without frame pointers: by rules of
+ * our own (stack_rules.c), and where those cannot tell, by glibc's backtrace().
+ * Its first call loads libgcc_s, which allocates; the start makes that call. Later ones
  * do not allocate. From glibc 2.35 with gcc 12 on they take no lock either, so that handlers may
  * make them. Before, they take the loader's lock: a thread in dlopen may hold it, which waits for
  * no other thread while it does.
@@ -11,10 +12,15 @@
  * Invariants:
  *  I1 backtrace() is called only while `ready` is set, but for the start itself. What the start's
  *     call allocates finds `ready` clear, and has no stack.
+ *  I2 a handler's own stack is small. A deep walk has its frames in metadata, and calls backtrace()
+ *     on the thread's stack only.
  * Failure: no frames.
  */
 #include <string.h>
 
+#include "base/tagged_stack.h"
+#include "os/os.h"
+#include "pages/meta.h"
 #include "process/process.h"
 #include "report/report.h"
 #include "stack/stack.h"
@@ -98,20 +104,26 @@ static STOOK_NOINLINE unsigned follow(uintptr_t at, uintptr_t *frames, unsigned 
         return count;
 }
 
-/* @frames has room for @most, with our own. */
-STOOK_INLINE uint32_t number_of(uintptr_t *frames, unsigned most, unsigned wanted, unsigned skip)
+/*
+ * The call whose frame pointer is @frame; @frames has room for @most, with our own. @deep: I2.
+ */
+STOOK_INLINE uint32_t number_of(const void *frame, uintptr_t *frames, unsigned most,
+                                unsigned wanted, unsigned skip, bool deep)
 {
-        unsigned count, from = skip;
+        unsigned count = 0, from = skip;
 
-        if (!__atomic_load_n(&ready, __ATOMIC_ACQUIRE))
+#ifdef STOOK_STACK_HAS_RULES
+        count = stook_stack_by_rules(frame, frames, most);
+#endif
+        if (!count && deep && !stook_os_same_stack(0))
                 return 0;
-        if (backtrace) {
+        if (!count && backtrace) {
                 int got = backtrace((void **)frames, (int)most);
 
                 count = got > 0 ? (unsigned)got : 0;
                 from += SKIP_OWN;
-        } else {
-                count = follow((uintptr_t)__builtin_frame_address(0), frames, most);
+        } else if (!count) {
+                count = follow((uintptr_t)frame, frames, most);
         }
         while (from < count && frames[from] - own_start < own_end - own_start)
                 from++;
@@ -125,12 +137,35 @@ STOOK_NOINLINE uint32_t stook_stack_here(unsigned skip)
 {
         uintptr_t frames[STOOK_STACK_FRAMES_USUAL + OWN_MOST];
 
-        return number_of(frames, STOOK_ARRAY_SIZE(frames), STOOK_STACK_FRAMES_USUAL, skip);
+        if (!__atomic_load_n(&ready, __ATOMIC_ACQUIRE))
+                return 0;
+        return number_of(__builtin_frame_address(0), frames, STOOK_ARRAY_SIZE(frames),
+                         STOOK_STACK_FRAMES_USUAL, skip, false);
 }
+
+/* Frames of a deep walk. A call that is jumped out of loses them. */
+struct room {
+        struct stook_link link;         /* while nobody has it */
+        uintptr_t frames[STOOK_STACK_FRAMES_MOST + OWN_MOST];
+};
+
+static struct stook_tagged_stack rooms;
 
 STOOK_NOINLINE uint32_t stook_stack_deep(unsigned skip)
 {
-        uintptr_t frames[STOOK_STACK_FRAMES_MOST + OWN_MOST];
+        struct stook_link *link;
+        struct room *room;
+        uint32_t number;
 
-        return number_of(frames, STOOK_ARRAY_SIZE(frames), STOOK_STACK_FRAMES_MOST, skip);
+        if (!__atomic_load_n(&ready, __ATOMIC_ACQUIRE))
+                return 0;
+        link = stook_tagged_stack_pop(&rooms);
+        room = link ? stook_container_of(link, struct room, link)
+                    : stook_meta_bump(sizeof(*room), sizeof(void *));
+        if (!room)
+                return 0;
+        number = number_of(__builtin_frame_address(0), room->frames,
+                           STOOK_ARRAY_SIZE(room->frames), STOOK_STACK_FRAMES_MOST, skip, true);
+        stook_tagged_stack_push(&rooms, &room->link);
+        return number;
 }

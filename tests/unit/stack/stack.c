@@ -1,10 +1,14 @@
 /*
  * What this proves: equal stacks have one number, whichever thread comes first; a number leads back
- * to its frames; a stack of this thread leads to its callers; before the start, and for what is no
- * number, there is none; memory that is not there is refused, not touched.
+ * to its frames; a stack of this thread leads to its callers; rules of tables find the frames that
+ * libc's backtrace() finds, whatever a function does to its stack; before the start, and for what
+ * is no number, there is none; memory that is not there is refused, not touched.
  */
+#include <alloca.h>
+#include <execinfo.h>
 #include <pthread.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -149,6 +153,114 @@ static void test_this_thread(void **unused)
         assert_int_equal(stook_stack_here(1000), 0);
 }
 
+#ifdef STOOK_STACK_HAS_RULES
+
+#define DEPTH 12
+
+static volatile int sink;
+static unsigned compared;
+
+/* Twice: rules that were made, and rules that were kept. */
+static STOOK_NOINLINE void compare_with_backtrace(void)
+{
+        uintptr_t theirs[STOOK_STACK_FRAMES_MOST], ours[STOOK_STACK_FRAMES_MOST];
+        unsigned there = (unsigned)backtrace((void **)theirs, STOOK_STACK_FRAMES_MOST) - 1;
+
+        for (unsigned i = 0; i < 2; i++) {
+                assert_int_equal(stook_stack_by_rules(__builtin_frame_address(0), ours,
+                                                      STOOK_STACK_FRAMES_MOST), there);
+                assert_memory_equal(ours, theirs + 1, there * sizeof(*ours));
+        }
+        assert_int_equal(stook_stack_by_rules(__builtin_frame_address(0), ours, 2), 2);
+        compared++;
+}
+
+#define FUNCTION(name, stack) \
+        static STOOK_NOINLINE void name(int depth) \
+        { \
+                stack; \
+                sink = bytes[0] = (char)depth; \
+                if (depth) \
+                        name(depth - 1); \
+                else \
+                        compare_with_backtrace(); \
+                sink = bytes[0]; \
+        }
+FUNCTION(with_an_array, volatile char bytes[40])
+FUNCTION(with_large_frames, volatile char bytes[100000])
+FUNCTION(with_alloca, volatile char *bytes = alloca((size_t)depth * 24 + 8))
+FUNCTION(with_alignment, volatile char bytes[64] __attribute__((aligned(64))))
+FUNCTION(with_both, volatile char *bytes = alloca((size_t)depth * 24 + 8);
+         volatile char more[64] __attribute__((aligned(64))); sink = more[0] = 1)
+
+static int compare_in_libc(const void *a, const void *b)
+{
+        compare_with_backtrace();
+        return *(const char *)a - *(const char *)b;
+}
+
+static void compare_in_handler(int number)
+{
+        (void)number;
+        compare_with_backtrace();
+}
+
+static void *compare_in_thread(void *unused)
+{
+        with_an_array(1);
+        return unused;
+}
+
+static void test_rules(void **unused)
+{
+        char letters[] = "stook";
+        pthread_t thread;
+
+        (void)unused;
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+        skip();                         /* backtrace() is the sanitizer's */
+#endif
+        with_an_array(DEPTH);
+        with_large_frames(DEPTH);
+        with_alloca(DEPTH);
+        with_alignment(DEPTH);
+        with_both(DEPTH);
+        qsort(letters, sizeof letters - 1, 1, compare_in_libc);
+        signal(SIGUSR1, compare_in_handler);
+        raise(SIGUSR1);
+        assert_int_equal(pthread_create(&thread, NULL, compare_in_thread, NULL), 0);
+        pthread_join(thread, NULL);
+        assert_true(compared > 10);
+}
+
+static unsigned in_handler;
+
+static void walk_in_handler(int number)
+{
+        uintptr_t frames[STOOK_STACK_FRAMES_MOST];
+
+        (void)number;
+        in_handler = stook_stack_by_rules(__builtin_frame_address(0), frames,
+                                          STOOK_STACK_FRAMES_MOST);
+}
+
+/* What the handler's own stack interrupted is left out. */
+static void test_an_alternate_stack(void **unused)
+{
+        static char stack[1 << 16];
+        stack_t on = { .ss_sp = stack, .ss_size = sizeof stack }, off = { .ss_flags = SS_DISABLE };
+        struct sigaction action = { .sa_handler = walk_in_handler, .sa_flags = SA_ONSTACK };
+
+        (void)unused;
+        assert_int_equal(sigaltstack(&on, NULL), 0);
+        assert_int_equal(sigaction(SIGUSR1, &action, NULL), 0);
+        raise(SIGUSR1);
+        assert_in_range(in_handler, 1, 2);
+        assert_int_equal(sigaltstack(&off, NULL), 0);
+}
+
+#endif
+
 static void test_memory_that_is_not_there(void **unused)
 {
         size_t page = stook_os_page_bytes();
@@ -175,6 +287,10 @@ int main(void)
                 cmocka_unit_test(test_numbers),
                 cmocka_unit_test(test_threads),
                 cmocka_unit_test(test_this_thread),
+#ifdef STOOK_STACK_HAS_RULES
+                cmocka_unit_test(test_rules),
+                cmocka_unit_test(test_an_alternate_stack),
+#endif
                 cmocka_unit_test(test_memory_that_is_not_there),
         };
 
