@@ -89,7 +89,7 @@ struct stook_profile_life {
         uint64_t bytes;                 /* requested, at least 1 */
         uint64_t born;                  /* ns of stook_os_clock_ns */
         uint32_t stack;                 /* stack/stack.h; 0: not known */
-        uint32_t thread;                /* the kernel's number */
+        uint32_t thread;                /* stook_profile_thread_now() */
 };
 /*
  * Before the allocation returns. False: no memory, the sample counts as lost, and the life must not
@@ -113,6 +113,8 @@ bool stook_profile_table_start(uint64_t interval, bool lifetimes);
 /* Bytes; of the session that runs, or ran last. */
 void stook_profile_set_interval(uint64_t interval);
 bool stook_profile_has_lifetimes(void);
+/* While pairs are kept, the kernel's number of this thread, by a system call; else 0. */
+uint32_t stook_profile_thread_now(void);
 
 /* What samples stand for, in parts of an object or byte: 1 << STOOK_PROFILE_PART_BITS make one. */
 #define STOOK_PROFILE_PART_BITS 10
@@ -223,8 +225,12 @@ struct stook_profile_module {
 extern struct stook_profile_module stook_profile_modules[STOOK_PROFILE_MODULES] STOOK_HIDDEN;
 /* Notes the files of the frames of a stack. Returns how many modules are known then. */
 uint32_t stook_profile_note_modules(uint32_t stack);
-/* The build id of the file that is mapped from @start on. Returns bytes; 0: none. */
-uint32_t stook_profile_build_id(uintptr_t start, uint8_t build[STOOK_PROFILE_BUILD_BYTES]);
+/*
+ * The build id of the file that is mapped from @start on. @used: a call of this thread is in it.
+ * Returns bytes; 0: none.
+ */
+uint32_t stook_profile_build_id(uintptr_t start, bool used,
+                                uint8_t build[STOOK_PROFILE_BUILD_BYTES]);
 /* A module that is not mapped any more and lay at @address when @modules were known; or -1. */
 int stook_profile_closed_module(uintptr_t address, uint32_t modules);
 

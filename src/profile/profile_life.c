@@ -216,7 +216,7 @@ void stook_profile_end(const struct stook_profile_life *life, uint32_t stack, ui
         add(&life->bucket->freed, &parts);
         __atomic_fetch_sub(&stook_profile.in_use, parts.bytes, __ATOMIC_RELAXED);
         if (stook_profile_has_lifetimes())
-                stook_profile_add_pair(life, parts, stack, thread != life->thread,
+                stook_profile_add_pair(life, parts, stack, life->thread && thread != life->thread,
                                        died > life->born ? died - life->born : 0);
 }
 

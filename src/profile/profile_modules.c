@@ -53,9 +53,19 @@ static uint32_t find_build(const unsigned char *notes, size_t bytes,
         return 0;
 }
 
-/* All memory is copied by the kernel, for the file may be closed meanwhile. */
-uint32_t stook_profile_build_id(uintptr_t start, uint8_t build[STOOK_PROFILE_BUILD_BYTES])
+/* Of a file that a call of this thread is in: nobody closes it meanwhile. */
+static bool read_used(void *to, const void *from, size_t bytes)
 {
+        memcpy(to, from, bytes);
+        return true;
+}
+
+/* Else the kernel copies all memory. */
+uint32_t stook_profile_build_id(uintptr_t start, bool used,
+                                uint8_t build[STOOK_PROFILE_BUILD_BYTES])
+{
+        bool (*read)(void *to, const void *from, size_t bytes) =
+                used ? read_used : stook_process_read_memory;
         ElfW(Ehdr) file;
         ElfW(Phdr) segment;
         ElfW(Addr) first = 0;
@@ -63,14 +73,14 @@ uint32_t stook_profile_build_id(uintptr_t start, uint8_t build[STOOK_PROFILE_BUI
         unsigned char notes[NOTES_MOST];
         uint32_t bytes = 0;
 
-        if (!stook_process_read_memory(&file, (const void *)start, sizeof file) ||
+        if (!read(&file, (const void *)start, sizeof file) ||
             memcmp(file.e_ident, ELFMAG, SELFMAG))
                 return 0;
         for (unsigned i = 0; !bytes && i < file.e_phnum && i < SEGMENTS_MOST; i++) {
                 uintptr_t at = start + file.e_phoff + i * sizeof segment;
                 size_t length;
 
-                if (!stook_process_read_memory(&segment, (const void *)at, sizeof segment))
+                if (!read(&segment, (const void *)at, sizeof segment))
                         return 0;
                 if (segment.p_type == PT_LOAD && !found) {
                         first = segment.p_vaddr - segment.p_offset;
@@ -80,7 +90,7 @@ uint32_t stook_profile_build_id(uintptr_t start, uint8_t build[STOOK_PROFILE_BUI
                         continue;
                 length = segment.p_filesz < NOTES_MOST ? segment.p_filesz : NOTES_MOST;
                 at = start + segment.p_vaddr - first;
-                if (stook_process_read_memory(notes, (const void *)at, length))
+                if (read(notes, (const void *)at, length))
                         bytes = find_build(notes, length, build);
         }
         return bytes;
@@ -150,7 +160,7 @@ static void note(uintptr_t address)
         m = &stook_profile_modules[i];
         m->end = (uintptr_t)found.dlfo_map_end;
         memcpy(m->file, file, strnlen(file, sizeof m->file - 1));
-        m->build_bytes = stook_profile_build_id((uintptr_t)found.dlfo_map_start, m->build);
+        m->build_bytes = stook_profile_build_id((uintptr_t)found.dlfo_map_start, true, m->build);
         __atomic_store_n(&m->start, (uintptr_t)found.dlfo_map_start, __ATOMIC_RELEASE); /* M1 */
 }
 

@@ -63,10 +63,8 @@ bool stook_profile_enter(const void *object, const struct stook_profile_life *li
 
 static void end(const struct stook_profile_life *life)
 {
-        bool wanted = stook_profile_has_lifetimes();
-
-        stook_profile_end(life, wanted ? stook_stack_deep(2) : 0,
-                          wanted ? stook_process_thread_id() : 0, stook_os_clock_ns());
+        stook_profile_end(life, stook_profile_has_lifetimes() ? stook_stack_deep(2) : 0,
+                          stook_profile_thread_now(), stook_os_clock_ns());
 }
 
 static STOOK_NOINLINE void take_out(size_t set, const void *object)

@@ -41,7 +41,7 @@ static void count(const void *object, size_t bytes)
                 .bytes = bytes,
                 .born = stook_os_clock_ns(),
                 .stack = stook_stack_deep(2),
-                .thread = stook_profile_has_lifetimes() ? stook_process_thread_id() : 0,
+                .thread = stook_profile_thread_now(),
         };
 
         if (!stook_profile_begin(&life) || stook_profile_enter(object, &life))

@@ -5,6 +5,7 @@
  */
 #include "os/os.h"
 #include "pages/meta.h"
+#include "process/process.h"
 #include "profile/profile.h"
 
 #define PAIRS_MOST 16384                /* 5 MB; arbitrary */
@@ -36,6 +37,11 @@ uint64_t stook_profile_interval(void)
 bool stook_profile_has_lifetimes(void)
 {
         return __atomic_load_n(&stook_profile.lifetimes, __ATOMIC_RELAXED);
+}
+
+uint32_t stook_profile_thread_now(void)
+{
+        return stook_profile_has_lifetimes() ? stook_process_thread_id() : 0;
 }
 
 /* ---- buckets ---- */

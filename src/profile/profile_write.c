@@ -189,7 +189,7 @@ static bool write_mapping(const char *line, void *data)
                 return false;
         /* The id of what is mapped from a file's beginning on goes for its other mappings. */
         if (!offset && *file == '/')
-                writer.build_bytes = stook_profile_build_id(start, writer.build);
+                writer.build_bytes = stook_profile_build_id(start, false, writer.build);
         else if (!offset || *file != '/')
                 writer.build_bytes = 0;
         return !add_mapping(start, end, offset, file, writer.build, writer.build_bytes);

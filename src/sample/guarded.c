@@ -26,6 +26,7 @@
 #include "report/report.h"
 #include "sample/sample.h"
 #include "sample/sample_inside.h"
+#include "stack/stack.h"
 
 #define LIVE_MOST  64
 #define RECORDS    256                  /* live ones, those that wait (guard.c), and some */
@@ -146,7 +147,7 @@ bool stook_guarded_begin(struct stook_guarded *guarded, struct stook_span *span,
         SET(guarded->object, span->start + lead);
         SET(guarded->bytes, (uint32_t)bytes);
         SET(guarded->allocated.stack, life->stack);
-        SET(guarded->allocated.thread, life->thread);
+        SET(guarded->allocated.thread, stook_process_thread_id());
         SET(guarded->allocated.at_ms, life->born / 1000000);
         __atomic_store_n(&guarded->state, LIVE, __ATOMIC_RELEASE);      /* M1 */
         return true;
@@ -178,7 +179,7 @@ void stook_guarded_end(struct stook_span *span)
 
         if (!record)
                 return;
-        SET(record->freed.stack, stook_sample_stack_now());
+        SET(record->freed.stack, stook_stack_deep(1));
         SET(record->freed.thread, stook_process_thread_id());
         SET(record->freed.at_ms, stook_os_clock_ms());
         for (size_t i = 0; i < span->use.slack && i < SLACK_MOST; i++)

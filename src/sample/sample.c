@@ -40,30 +40,22 @@ static void sample_delete(struct stook_sample *sample)
 
 /* ---- lives ---- */
 
-/* A handler's own stack is small: it is not walked. */
-STOOK_NOINLINE uint32_t stook_sample_stack_now(void)
-{
-        return stook_os_same_stack(0) ? stook_stack_deep(2) : 0;
-}
-
 static STOOK_NOINLINE bool begin(struct stook_profile_life *life, double weight, size_t bytes)
 {
         *life = (struct stook_profile_life){
                 .weight = weight,
                 .bytes = bytes ? bytes : 1,
                 .born = stook_os_clock_ns(),
-                .stack = stook_sample_stack_now(),
-                .thread = stook_process_thread_id(),
+                .stack = stook_stack_deep(1),
+                .thread = stook_profile_thread_now(),
         };
         return stook_profile_begin(life);
 }
 
 static STOOK_NOINLINE void end(const struct stook_profile_life *life)
 {
-        bool pairs = stook_profile_has_lifetimes();
-
-        stook_profile_end(life, pairs ? stook_sample_stack_now() : 0,
-                          pairs ? stook_process_thread_id() : 0, stook_os_clock_ns());
+        stook_profile_end(life, stook_profile_has_lifetimes() ? stook_stack_deep(1) : 0,
+                          stook_profile_thread_now(), stook_os_clock_ns());
 }
 
 /* Only the allocation is counted. */

@@ -7,9 +7,6 @@
 #include "profile/profile.h"
 #include "sample/sample.h"
 
-/* The stack of the call that the file of the caller was called by; 0: not known. */
-uint32_t stook_sample_stack_now(void);
-
 /* Is a sample of @bytes to be guarded? NULL: no. Then stook_guarded_begin, or _drop. */
 struct stook_guarded *stook_guarded_claim(size_t bytes);
 void stook_guarded_drop(struct stook_guarded *guarded);

@@ -42,7 +42,6 @@ uint64_t stook_os_clock_ms(void) { return clock_ms; }
 uint64_t stook_os_random(void) { return (uint64_t)left_end << 63; }
 size_t stook_os_page_bytes(void) { return PAGE; }
 uint32_t stook_process_thread_id(void) { return thread; }
-uint32_t stook_sample_stack_now(void) { return 77; }
 uint32_t stook_stack_deep(unsigned skip) { return (void)skip, 77; }
 
 const struct stook_span *stook_guard_closed_at(uintptr_t address)

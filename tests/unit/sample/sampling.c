@@ -1,15 +1,20 @@
 /*
  * What this proves: a session begins and ends in the running process; a sample is an object as any
  * other to its user; statistics and validation hold meanwhile; errors are those of the header; a
- * sheaf that had no countdown gets one at the start; a refused new count loses nothing.
+ * sheaf that had no countdown gets one at the start; a refused new count loses nothing; a sample
+ * makes no system call that malloc does not make.
  */
 #include <errno.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include <cmocka.h>
@@ -17,6 +22,7 @@
 
 #include "base/inject.h"
 #include "off_by.h"
+#include "stack/stack.h"
 
 #define ARGS(...) (&(struct stook_sampling_args){ .args_size = sizeof(struct stook_sampling_args), \
                                                   __VA_ARGS__ })
@@ -174,6 +180,67 @@ static void a_forked_child_goes_on(void **state)
         assert_int_equal(stook_sampling_stop(), 0);
 }
 
+#ifdef STOOK_STACK_HAS_RULES
+/* Of this thread: all other calls end the process. */
+static void allow_what_malloc_calls(void)
+{
+        static const int numbers[] = { SYS_mmap, SYS_munmap, SYS_madvise, SYS_membarrier,
+                                       SYS_futex, SYS_exit_group };
+        struct sock_filter filter[32] = {
+                BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+        };
+        struct sock_fprog program = { .filter = filter, .len = 1 };
+
+        for (unsigned i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
+                filter[program.len++] = (struct sock_filter)BPF_JUMP(
+                        BPF_JMP | BPF_JEQ | BPF_K, (uint32_t)numbers[i], 0, 1);
+                filter[program.len++] =
+                        (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
+        }
+        filter[program.len++] =
+                (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS);
+        if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) ||
+            prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program))
+                _exit(77);
+}
+
+/* From libc: a module that no sample has met before. */
+static int compare(const void *a, const void *b)
+{
+        stook_free(stook_malloc(*(const unsigned *)a));
+        return *(const unsigned *)a < *(const unsigned *)b ? -1 : 1;
+}
+
+/* Returns 0, if samples were taken and the process lives. */
+static int sample_below_a_filter(void)
+{
+        const unsigned middle = 1;
+        uint64_t kept;
+
+        if (stook_sampling_start(ARGS(.interval = 1, .most = 1000000)))
+                return 1;
+        kept = stats().kept;
+        allow_what_malloc_calls();
+        for (unsigned size = 0; size < 400 * 50; size += 50)
+                bsearch(&size, &middle, 1, sizeof middle, compare);
+        return stats().kept - kept < 400;
+}
+
+static void under_a_strict_filter(void **state)
+{
+        int status;
+        pid_t pid = fork();
+
+        (void)state;
+        if (!pid)
+                _exit(sample_below_a_filter());
+        assert_int_equal(waitpid(pid, &status, 0), pid);
+        if (WIFEXITED(status) && WEXITSTATUS(status) == 77)
+                skip();                 /* no filters here */
+        assert_int_equal(status, 0);
+}
+#endif
+
 int main(void)
 {
         const struct CMUnitTest tests[] = {
@@ -183,6 +250,9 @@ int main(void)
                 cmocka_unit_test(the_first_pop_after_a_start_is_a_trial),
                 cmocka_unit_test(a_refused_new_count_loses_nothing),
                 cmocka_unit_test(a_forked_child_goes_on),
+#ifdef STOOK_STACK_HAS_RULES
+                cmocka_unit_test(under_a_strict_filter),
+#endif
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);
