@@ -75,9 +75,18 @@ static unsigned count_readable(const struct target *t)
         return n;
 }
 
+static bool is_used(const struct heap *h)
+{
+        uint64_t allocated = h->pages.large_objects;
+
+        for (size_t i = 0; i < h->cache_count; i++)
+                allocated += h->caches[i].stats.alloc_fastpath + h->caches[i].stats.alloc_slowpath;
+        return allocated;
+}
+
 /*
  * A program that is linked to libstook.so and has the drop-in before it uses the drop-in's copy
- * alone; the other one has started, and has no cache.
+ * alone; the other one has started, and has no cache but those that debug modes make at start.
  */
 static void leave_out_unused(struct target *t)
 {
@@ -87,9 +96,9 @@ static void leave_out_unused(struct target *t)
 
                 if (!l->readable || heap_read(&h, &t->memory, l, HEAP_COUNTS))
                         continue;
-                if (!h.cache_count) {
+                if (!is_used(&h)) {
                         l->readable = false;
-                        snprintf(l->refusal, sizeof l->refusal, "it has no caches");
+                        snprintf(l->refusal, sizeof l->refusal, "it is not used");
                 }
                 heap_free(&h);
         }

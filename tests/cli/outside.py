@@ -122,12 +122,13 @@ class Outside(Inspect):
             self.check_caches(self.info(p.pid))
 
     def test_two_copies(self):
-        with Running(self.shared(), env=preloaded()) as p:
-            done = s.stook("info", p.pid)
-            self.assertEqual((done.returncode, done.stderr), (0, ""))
-            self.assertIn("libstook-malloc.so", done.stdout)
-            self.assertIn("conn", done.stdout)
-            self.assertRegex(done.stdout, r"also libstook\.so[0-9.]*: it has no caches")
+        for mode in ({}, {"STOOK_DEBUG": "FZPU"}, {"STOOK_HARDEN": "1"}):
+            with Running(self.shared(), env=preloaded(**mode)) as p:
+                done = s.stook("info", p.pid)
+                self.assertEqual((done.returncode, done.stderr), (0, ""))
+                self.assertIn("libstook-malloc.so\n", done.stdout)
+                self.assertIn("conn", done.stdout)
+                self.assertRegex(done.stdout, r"also libstook\.so[0-9.]*: it is not used")
         with Running(self.shared()) as p:
             for command in ("info", "check"):
                 said = self.refused(1, "", command, "--library", "no-such", p.pid)
