@@ -1,7 +1,8 @@
 /*
  * What this proves: a watched cache (cache/cache_watch.h) does what every cache does, by single,
  * bulk and prefilled calls, though no call finds an object at the line of its index. One that is
- * debugged has no sheaves, and gets none; another one has them at its other line.
+ * debugged has no sheaves, and gets none; another one has them at its other line. No two parts of
+ * the word that says how an object is wanted, or freed, share a bit.
  */
 #include <errno.h>
 #include <setjmp.h>
@@ -12,6 +13,7 @@
 #include <cmocka.h>
 #include <stook/stook.h>
 
+#include "cache/cache_slow.h"
 #include "cache/cache_watch.h"
 #include "profile/profile.h"
 #include "slot/slot_hot.h"
@@ -131,12 +133,34 @@ static void a_watched_cache_is_not_merged(void **state)
         assert_int_equal(stook_cache_destroy(other), 0);
 }
 
+/* One does, and has two names: a word is that of an allocation, or that of a free. */
+static void no_two_parts_of_how_share_a_bit(void **state)
+{
+        static const uint64_t parts[] = {
+                STOOK_HOW_ZERO, STOOK_HOW_THISNODE, STOOK_HOW_NOWAIT, STOOK_HOW_NOLOCK,
+                STOOK_HOW_BY, STOOK_HOW_READERS, STOOK_HOW_ASKED, STOOK_HOW_NODE, STOOK_HOW_GROUP,
+                STOOK_HOW_CHARGED, STOOK_HOW_ERRNO, STOOK_HOW_GUARDED, STOOK_HOW_SIZES,
+                (uint64_t)UINT16_MAX << STOOK_HOW_GROUP_SHIFT,
+                (uint64_t)UINT16_MAX << STOOK_HOW_NODE_SHIFT,
+        };
+        uint64_t seen = 0;
+
+        (void)state;
+        for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
+                assert_int_equal(seen & parts[i], 0);
+                seen |= parts[i];
+        }
+        assert_true(seen == UINT64_MAX);        /* a new part takes one of these, or is here */
+        assert_int_equal(STOOK_HOW_ALIGNED, STOOK_HOW_READERS);
+}
+
 int main(void)
 {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(every_call_works),
                 cmocka_unit_test(sheaves_are_at_the_other_line_or_nowhere),
                 cmocka_unit_test(a_watched_cache_is_not_merged),
+                cmocka_unit_test(no_two_parts_of_how_share_a_bit),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);
