@@ -45,12 +45,15 @@ _Static_assert(STOOK_MAP_SHIFT == 12 && STOOK_SLAB_BYTES_MAX - 1 == 0x7ffff &&
 _Static_assert(STOOK_SEAL_BYTES == 8 && STOOK_SEAL_SAYS == 0x1fffff &&
                STOOK_SEALED_LIVE == 1 && STOOK_SEALED_BY_SHIFT == 1 &&
                STOOK_SEALED_BYTES_SHIFT == 4 &&
-               STOOK_SEAL_MIX == 0x9e3779b97f4a7c15 && STOOK_SEAL_ONES == 0x0101010101010101 &&
+               STOOK_DELAY_FACTOR == 0x9e3779b97f4a7c15 && STOOK_SEAL_ONES == 0x0101010101010101 &&
+               offsetof(struct stook_seal_secret, factor) == 8 &&
+               offsetof(struct stook_seal_secret, tie) == 16 &&
+               offsetof(struct stook_seal_secret, untie) == 24 &&
                sizeof(struct stook_sealed) == 32 &&
                offsetof(struct stook_sealed, at) == 8 &&
                offsetof(struct stook_sealed, delay.first) == 12 &&
                offsetof(struct stook_sealed, delay.mask) == 16 &&
-               offsetof(struct stook_delay_block, place) == 8 && STOOK_DELAY_BITS == 6 &&
+               offsetof(struct stook_delay_block, place) == 8 && STOOK_DELAY_BLOCKS == 64 &&
                sizeof(stook_sealed_first) == 4 &&
                sizeof(stook_groups_exist) == 4, "dropin/hot_sealed_x86_64.h");
 #endif

@@ -13,7 +13,8 @@
  * second is checked: it asks the record, and pops without the guess of the top object. A call goes
  * there where the bound sends it away, and an allocation also where the guess is wrong (TAKE). The
  * bound sends a call away on a slot that no thread has made ready, while a vfork is under way
- * anywhere in the process, and where direct sections are off. src/direct/direct.c has the
+ * anywhere in the process, where direct sections are off, and where malloc's objects have seals
+ * (hot_sealed_x86_64.h). src/direct/direct.c has the
  * argument. The other calls, and the swaps behind these, are checked only.
  * Place: made of the macros of hot_x86_64.h. Misses go to stook_malloc_miss and stook_malloc_object
  *  (malloc/malloc.h), and to the functions of hot.h. These look at everything again.
@@ -74,9 +75,9 @@ stook_class_line:
         .balign 64
 stook_direct:
 #ifdef __GLIBC__
-        .quad area_at_first, 0
+        .quad area_at_first, 0, 0
 #else
-        .quad 0, 0
+        .quad 0, 0, 0
 #endif
         .size stook_direct, . - stook_direct
 
@@ -115,25 +116,28 @@ area_at_first:
 
         .text
         ENTRY malloc
-        ALLOC stook_malloc_miss, malloc_checked, malloc_swap, malloc_large
+        ALLOC stook_malloc_miss, malloc_checked, malloc_swap, malloc_large, malloc_bound
         END malloc
         ALLOC_LARGE malloc_large, stook_malloc_miss, malloc_checked, malloc_swap
+        FROM_BOUND malloc_bound, malloc_checked, malloc_sealed
         ALLOC_CHECKED malloc_checked, stook_malloc_miss, malloc_swap
         SWAP_POP malloc_swap, stook_malloc_miss, malloc_sealed
-        SEALED_POP malloc_sealed, stook_malloc_miss, 1
+        SEALED_POP malloc_sealed, stook_malloc_miss, 1, malloc_checked
 
         .hidden stook_hot_object
         ENTRY stook_hot_object
-        ALLOC stook_malloc_object, object_checked, stook_malloc_object, stook_malloc_object
+        ALLOC stook_malloc_object, object_checked, stook_malloc_object, stook_malloc_object, \
+              object_checked
         END stook_hot_object
         ALLOC_CHECKED object_checked, stook_malloc_object, stook_malloc_object
 
         ENTRY free
-        FREE free_miss, free_checked, free_swap, .Lknown
+        FREE free_miss, free_bound, free_swap, .Lknown
         END free
+        FROM_BOUND free_bound, free_checked, free_sealed
         FREE_CHECKED free_checked, free_miss, free_swap
         SWAP_PUSH free_swap, free_miss, free_sealed
-        SEALED_PUSH free_sealed, free_miss, 1, 0
+        SEALED_PUSH free_sealed, free_miss, 1, 0, free_checked
 
         .hidden stook_hot_free_known
         ENTRY stook_hot_free_known
@@ -181,7 +185,7 @@ calloc_empty:
         jmp calloc_sealed
         END calloc
         MISS calloc_sealed_miss, stook_drop_in_calloc_miss, %esi, 1     /* one of so many bytes */
-        SEALED_POP calloc_sealed, calloc_sealed_miss, 1, 1
+        SEALED_POP calloc_sealed, calloc_sealed_miss, 1, calloc_sealed_miss, 1
 
         ENTRY aligned_alloc
         ALLOC_ALIGNED %rdi, %rsi, stook_aligned_alloc_miss
@@ -204,36 +208,39 @@ calloc_empty:
 
         /* The common case is free's; a miss knows the size. */
         ENTRY free_sized
-        FREE free_sized_miss, free_sized_checked, free_sized_swap, .Lsized
+        FREE free_sized_miss, free_sized_bound, free_sized_swap, .Lsized
         END free_sized
+        FROM_BOUND free_sized_bound, free_sized_checked, free_sized_sealed
         FREE_CHECKED free_sized_checked, free_sized_miss, free_sized_swap
         SWAP_PUSH free_sized_swap, free_sized_miss, free_sized_sealed
-        SEALED_PUSH free_sized_sealed, free_sized_miss, 1, 1
+        SEALED_PUSH free_sized_sealed, free_sized_miss, 1, 1, free_sized_checked
 
         ALIAS cfree, free
         ALIAS free_aligned_sized, free
 
         ENTRY _Znwm
-        ALLOC new_miss, new_checked, new_swap, new_large
+        ALLOC new_miss, new_checked, new_swap, new_large, new_bound
         END _Znwm
         ALLOC_LARGE new_large, new_miss, new_checked, new_swap
+        FROM_BOUND new_bound, new_checked, new_sealed
         ALLOC_CHECKED new_checked, new_miss, new_swap
         SWAP_POP new_swap, new_miss, new_sealed
-        SEALED_POP new_sealed, new_miss, 3
+        SEALED_POP new_sealed, new_miss, 3, new_checked
 
         ENTRY _Znam
-        ALLOC new_array_miss, new_array_checked, new_array_miss, new_array_large
+        ALLOC new_array_miss, new_array_checked, new_array_miss, new_array_large, new_array_checked
         END _Znam
         ALLOC_LARGE new_array_large, new_array_miss, new_array_checked, new_array_miss
         ALLOC_CHECKED new_array_checked, new_array_miss, new_array_miss
 
         ENTRY _ZnwmRKSt9nothrow_t
-        ALLOC nothrow_miss, nothrow_checked, nothrow_miss, nothrow_miss
+        ALLOC nothrow_miss, nothrow_checked, nothrow_miss, nothrow_miss, nothrow_checked
         END _ZnwmRKSt9nothrow_t
         ALLOC_CHECKED nothrow_checked, nothrow_miss, nothrow_miss
 
         ENTRY _ZnamRKSt9nothrow_t
-        ALLOC array_nothrow_miss, array_nothrow_checked, array_nothrow_miss, array_nothrow_miss
+        ALLOC array_nothrow_miss, array_nothrow_checked, array_nothrow_miss, array_nothrow_miss, \
+              array_nothrow_checked
         END _ZnamRKSt9nothrow_t
         ALLOC_CHECKED array_nothrow_checked, array_nothrow_miss, array_nothrow_miss
 
@@ -255,32 +262,36 @@ calloc_empty:
 
         /* As free, and free_sized. A miss knows which it is: hardening compares pairs. */
         ENTRY _ZdlPv
-        FREE delete_miss, delete_checked, delete_swap, .Ldelete
+        FREE delete_miss, delete_bound, delete_swap, .Ldelete
         END _ZdlPv
+        FROM_BOUND delete_bound, delete_checked, delete_sealed
         FREE_CHECKED delete_checked, delete_miss, delete_swap
         SWAP_PUSH delete_swap, delete_miss, delete_sealed
-        SEALED_PUSH delete_sealed, delete_miss, 3, 0
+        SEALED_PUSH delete_sealed, delete_miss, 3, 0, delete_checked
 
         ENTRY _ZdaPv
-        FREE delete_array_miss, delete_array_checked, delete_array_swap, .Ldelete_array
+        FREE delete_array_miss, delete_array_bound, delete_array_swap, .Ldelete_array
         END _ZdaPv
+        FROM_BOUND delete_array_bound, delete_array_checked, delete_array_sealed
         FREE_CHECKED delete_array_checked, delete_array_miss, delete_array_swap
         SWAP_PUSH delete_array_swap, delete_array_miss, delete_array_sealed
-        SEALED_PUSH delete_array_sealed, delete_array_miss, 5, 0
+        SEALED_PUSH delete_array_sealed, delete_array_miss, 5, 0, delete_array_checked
 
         ENTRY _ZdlPvm
-        FREE delete_sized_miss, delete_sized_checked, delete_sized_swap, .Ldelete_sized
+        FREE delete_sized_miss, delete_sized_bound, delete_sized_swap, .Ldelete_sized
         END _ZdlPvm
+        FROM_BOUND delete_sized_bound, delete_sized_checked, delete_sized_sealed
         FREE_CHECKED delete_sized_checked, delete_sized_miss, delete_sized_swap
         SWAP_PUSH delete_sized_swap, delete_sized_miss, delete_sized_sealed
-        SEALED_PUSH delete_sized_sealed, delete_sized_miss, 3, 1
+        SEALED_PUSH delete_sized_sealed, delete_sized_miss, 3, 1, delete_sized_checked
 
         ENTRY _ZdaPvm
-        FREE delete_array_sized_miss, array_sized_checked, array_sized_swap, .Larray_sized
+        FREE delete_array_sized_miss, array_sized_bound, array_sized_swap, .Larray_sized
         END _ZdaPvm
+        FROM_BOUND array_sized_bound, array_sized_checked, array_sized_sealed
         FREE_CHECKED array_sized_checked, delete_array_sized_miss, array_sized_swap
         SWAP_PUSH array_sized_swap, delete_array_sized_miss, array_sized_sealed
-        SEALED_PUSH array_sized_sealed, delete_array_sized_miss, 5, 1
+        SEALED_PUSH array_sized_sealed, delete_array_sized_miss, 5, 1, array_sized_checked
 
         ENTRY _ZdlPvSt11align_val_t
         FREE delete_aligned_miss, aligned_checked, delete_aligned_miss, .Lfree_aligned

@@ -25,6 +25,7 @@
 #define SIGNATURE  0x53053053
 #define AREA       0                    /* stook_direct: direct/direct.h */
 #define ALL_READY  8
+#define SEALED_AREA 16
 
 /*
  * A section from label 1 to label 2 that goes to \miss when aborted; its descriptor is label 3.
@@ -210,6 +211,37 @@
 2:      movq %r8, %rax
 .endm
 
+/* Where the bound sends a call: with seals to \sealed, else to \checked. */
+.macro FROM_BOUND name, checked, sealed
+        .type \name, @function
+\name:
+        .cfi_startproc
+        cmpl $0, stook_malloc_seal_bytes(%rip)
+        jne \sealed
+        jmp \checked
+        .cfi_endproc
+        .size \name, . - \name
+.endm
+
+/*
+ * Where there is no bound, calls go to \sealed when main is found empty, or full. Behind \sealed
+ * what is none of its calls goes on to \others, or \miss.
+ */
+.macro SEALED_BEHIND sealed, miss
+#ifdef __GLIBC__
+        jne \miss
+#else
+        jne \sealed
+#endif
+.endm
+.macro OTHERS_TO others, miss
+#ifdef __GLIBC__
+        jae \others
+#else
+        jae \miss
+#endif
+.endm
+
 /* rdi onto the main sheaf of \line; to \full where it has no room. Uses rcx, r9, r11. */
 .macro PUSH line, miss, full
         movq (\line), %r9
@@ -226,14 +258,14 @@
 2:
 .endm
 
-/* \large: where sizes above the table go. */
-.macro ALLOC miss, checked, empty, large
+/* \large: where sizes above the table go. \bound: where the bound sends the call. */
+.macro ALLOC miss, checked, empty, large, bound
         FIND_AREA
         cmpq $TABLE_MAX, %rdi
         ja \large
         DESCRIBE \miss
         LINE %rdi
-        FIND_SLOT \miss, \checked
+        FIND_SLOT \miss, \bound
         TAKE \empty, \checked
         ret
 .endm
@@ -319,7 +351,7 @@
 \name:
         .cfi_startproc
         cmpl $0, stook_malloc_seal_bytes(%rip)
-        jne \sealed
+        SEALED_BEHIND \sealed, \miss
         movq %r8, %r9
         pushq %rbx
         .cfi_adjust_cfa_offset 8
@@ -349,7 +381,8 @@
 .endm
 
 /*
- * rdi goes onto main of its cache; to \full where that has no room. rsi stays as it is for \miss.
+ * rdi goes onto main of its cache; to \full where that has no room, to \bound where the bound sends
+ * it. rsi stays as it is for \miss.
  * \known, behind FIND_AREA: rdi and the cache's index * 8 in rdx have been looked at.
  *
  * The entry is loaded in two parts. They are of one entry: that of a page with an object in use
@@ -357,7 +390,7 @@
  * pass for an object of a cache that it is not of, as it may when the entry changes right behind
  * one load of all. What takes it to its slab looks at the entry again, and reports it.
  */
-.macro FREE miss, checked, full, known
+.macro FREE miss, bound, full, known
         FIND_AREA
         movq %rdi, %rax
         subq stook_range(%rip), %rax
@@ -376,7 +409,7 @@
         jbe \miss                               /* no object starts there */
 \known:
         DESCRIBE \miss
-        FIND_SLOT \miss, \checked
+        FIND_SLOT \miss, \bound
         FREE_PUSH \miss, \full
 .endm
 
@@ -403,7 +436,7 @@
 \name:
         .cfi_startproc
         cmpl $0, stook_malloc_seal_bytes(%rip)
-        jne \sealed
+        SEALED_BEHIND \sealed, \miss
         leaq (,%rdx,8), %r9
         addq 16+stook_sections(%rip), %r9
         pushq %rbx

@@ -40,6 +40,7 @@
  *     any bound, whatever starts meanwhile. So no order is needed between `area` and the bound. On
  *     aarch64 they are one word, which leads there from the start on. Before that malloc has no
  *     direct section, because `sizes` is 0, and there is no object that a free could push.
+ *     The same holds for `sealed`, which is `area` as it was before that became the record's.
  *  D4 (aarch64) a thread that finds `sizes` set finds all of the start. Only a process with one
  *     thread sets it. The handlers of that thread find its stores in order. A thread that is made
  *     later finds all that came before. If the process has several threads at the start, direct
@@ -78,8 +79,9 @@ _Static_assert(offsetof(struct stook_direct, slots) == 0 &&
                "dropin/hot_aarch64.S: SLOTS, ALL_READY");
 #else
 _Static_assert(offsetof(struct stook_direct, area) == 0 &&
-               offsetof(struct stook_direct, ready) == 8 && sizeof(struct stook_direct) == 16,
-               "dropin/hot_x86_64.S: AREA, ALL_READY");
+               offsetof(struct stook_direct, ready) == 8 &&
+               offsetof(struct stook_direct, sealed) == 16 && sizeof(struct stook_direct) == 24,
+               "dropin/hot_x86_64.S: AREA, ALL_READY, SEALED_AREA");
 #endif
 
 static bool change(uint64_t *seen, uint64_t to)
@@ -112,6 +114,10 @@ static bool may_turn_on(void)
         return stook_has_one_thread();          /* D4 */
 }
 
+void stook_direct_seal(void)
+{
+}
+
 static void turn_on(void)
 {
         /* After `ready`, for a handler. */
@@ -121,6 +127,12 @@ static void turn_on(void)
 static void set_area(intptr_t area)
 {
         __atomic_store_n(&stook_direct.area, area, __ATOMIC_RELAXED);
+}
+
+void stook_direct_seal(void)
+{
+        stook_direct.sealed = stook_direct_area();
+        set_area((const char *)stook_self - (const char *)__builtin_thread_pointer());
 }
 
 static bool may_turn_on(void)

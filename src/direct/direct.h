@@ -41,8 +41,9 @@ extern struct stook_direct {
 #define STOOK_DIRECT_BOUND_SHIFT 48
 #else
 extern struct stook_direct {
-        intptr_t area;                  /* before the start: to the thread record */
+        intptr_t area;                  /* before the start, and with seals: to the thread record */
         uint64_t ready;
+        intptr_t sealed;                /* the area of sections of sealed objects; or 0 */
 } stook_direct STOOK_HIDDEN;
 
 #define STOOK_DIRECT_AREA        UINT64_C(0)
@@ -68,6 +69,11 @@ STOOK_INLINE intptr_t stook_direct_area(void)
 
 /* Slots have become ready, or a vfork is over. */
 void stook_direct_raise(void);
+/*
+ * At start, where sealed objects have sections (dropin/hot_sealed_x86_64.h): the others find no
+ * index from now on, and give way to them.
+ */
+void stook_direct_seal(void);
 /* In the only thread of a forked child. */
 void stook_direct_fork_child(void);
 

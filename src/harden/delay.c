@@ -3,7 +3,7 @@
  * STOOK_HARDEN's `random` a few of each class, for quarantine=BYTES as many as that. So an object
  * is not handed out again by the next allocation, and nobody can tell by which.
  *
- * Each thread has a block, which it may share, with some places for each class: smaller objects
+ * Each slot has a block, which it may share, with some places for each class: smaller objects
  * have more. A freed object takes a random place, and what was there goes on.
  * Invariant: I1 a place changes by a compare-and-swap or an exchange, so what leaves it is one
  *  thread's.

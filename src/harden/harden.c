@@ -37,7 +37,7 @@
                STOOK_HARDEN_CANARY | STOOK_HARDEN_PAIRS | STOOK_HARDEN_ZERO_SIZE)
 #define ALL   (USUAL | STOOK_HARDEN_ZERO_FREE | STOOK_HARDEN_ZERO_ALLOC | \
                STOOK_HARDEN_CHECK_FREE | STOOK_HARDEN_QUARANTINE)
-#define QUARANTINE_BYTES ((uint64_t)1 << 20)    /* unless said. Arbitrary */
+#define QUARANTINE_BYTES ((uint64_t)256 << 10)  /* unless said. Arbitrary */
 
 uint32_t stook_hardened;
 uint64_t stook_harden_quarantine_bytes = QUARANTINE_BYTES;

@@ -6,12 +6,24 @@
 #include "harden/harden.h"
 #include "os/os.h"
 
-uint64_t stook_seal_secret[2];
+struct stook_seal_secret stook_seal_secret;
+
+/* Each round doubles the bits that are right; of an odd number its own three lowest are. */
+static uint64_t inverse_of(uint64_t odd)
+{
+        uint64_t inverse = odd;
+
+        for (unsigned right = 3; right < 64; right *= 2)
+                inverse *= 2 - odd * inverse;
+        return inverse;
+}
 
 void stook_seal_start(void)
 {
-        stook_seal_secret[0] = stook_os_random();
-        stook_seal_secret[1] = stook_os_random() | 1;
+        stook_seal_secret.address = stook_os_random();
+        stook_seal_secret.factor = stook_os_random() | 1;
+        stook_seal_secret.tie = stook_os_random() | 1;
+        stook_seal_secret.untie = inverse_of(stook_seal_secret.tie);
 }
 
 /* What is looked at when it is handed out is zero from the first time on. */
@@ -28,11 +40,11 @@ bool stook_seal_reads_zero(const void *object, size_t bytes)
 {
         typedef uint64_t piece __attribute__((vector_size(16), may_alias));
         const piece *at = object;
-        piece all = { 0 };
+        piece all = { *(const stook_seal_word *)((const char *)object + bytes - 8) };
 
         for (; bytes >= 64; bytes -= 64, at += 4)
                 all |= at[0] | at[1] | at[2] | at[3];
-        for (const uint64_t *word = (const uint64_t *)at; bytes; bytes -= 8)
-                all[0] |= *word++;
+        for (; bytes >= 16; bytes -= 16)
+                all |= *at++;
         return !(all[0] | all[1]);
 }

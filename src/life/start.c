@@ -19,6 +19,7 @@
 #include "base/thread.h"
 #include "cache/cache.h"
 #include "debug/debug_modes.h"
+#include "direct/direct.h"
 #include "gate/gate.h"
 #include "inspect/inspect.h"
 #include "life/life.h"
@@ -66,6 +67,8 @@ static bool bring_up(void)
         stook_observe_start();
         stook_malloc_start();
         stook_watch_start();
+        if (stook_sealed_most)
+                stook_direct_seal();
         stook_options_start_group();
         stook_root_start();
         return true;

@@ -420,10 +420,9 @@ void stook_watch_left(struct stook_cache *cache, size_t n, void *const *objects)
 size_t stook_watch_usable(const struct stook_cache *cache, const void *object)
 {
         if (stook_cache_is_sealed(cache)) {
-                uint64_t seal = stook_seal_load(object, stook_seal_at(cache));
+                uint64_t says = stook_seal_says(object, stook_seal_at(cache));
 
-                return seal & STOOK_SEALED_LIVE && stook_seal_is_good(object, seal)
-                               ? stook_seal_bytes(seal) : STOOK_NO_OBJECT;
+                return stook_seal_is_live(says) ? stook_seal_bytes(says) : STOOK_NO_OBJECT;
         }
         if (stook_cache_is_hardened(cache) && stook_is_hardened(STOOK_HARDEN_DOUBLE) &&
             !stook_harden_has_user(object))

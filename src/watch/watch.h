@@ -110,8 +110,11 @@ extern struct stook_sealed {
         uint32_t at;                    /* bytes from an object to its seal; 0: no such class */
         struct stook_delay_class delay;
 } STOOK_ALIGNED(32) stook_sealed_classes[STOOK_CLASSES] STOOK_HIDDEN;
-/* Not 0: all classes are such, their freed objects wait, and nothing is zeroed. */
-extern uint32_t stook_sealed_short STOOK_HIDDEN;
+/*
+ * The drop-in's short way takes sizes up to this. 0: none. Else all classes are such, their freed
+ * objects wait, and nothing is zeroed.
+ */
+extern uint64_t stook_sealed_most STOOK_HIDDEN;
 /*
  * Where it is not 0: eight times the index of the first class's cache. The others' follow in their
  * order, each two indices on: the one in between is its second one, of which no page is. Else so

@@ -103,16 +103,16 @@ static STOOK_COLD bool is_at_fault(enum stook_fault fault, struct stook_cache *c
 
 /* ---- objects with seals ---- */
 
-/* @seal says that the object is free, or it is none. */
-static STOOK_COLD bool refuse(struct stook_cache *cache, void *object, uint64_t seal)
+/* The seal says that the object is free, or it is none. */
+static STOOK_COLD bool refuse(struct stook_cache *cache, void *object)
 {
-        uint64_t key = stook_seal_key(object);
+        uint64_t key = stook_seal_key(object), says = stook_seal_says(object, stook_seal_at(cache));
 
-        if (!stook_seal_is_good(object, seal))
+        if (!stook_seal_is_good(says))
                 return is_at_fault(STOOK_FAULT_OVERRUN, cache, object,
                                    "the seal behind the object was overwritten");
-        if ((seal & STOOK_SEALED_LIVE) &&
-            !stook_seal_canary_is_whole(key, object, stook_seal_at(cache), stook_seal_bytes(seal)))
+        if ((says & STOOK_SEALED_LIVE) &&
+            !stook_seal_canary_is_whole(key, object, stook_seal_at(cache), stook_seal_bytes(says)))
                 return is_at_fault(STOOK_FAULT_OVERRUN, cache, object,
                                    "bytes behind the object were written, found when it was freed");
         return is_at_fault(STOOK_FAULT_DOUBLE_FREE, cache, object,
@@ -124,7 +124,7 @@ static STOOK_NOINLINE bool seal_end(struct stook_cache *cache, void *object)
         uint64_t seal = stook_seal_load(object, stook_seal_at(cache));
 
         return stook_seal_end(stook_seal_key(object), object, stook_seal_at(cache), seal) ||
-               refuse(cache, object, stook_seal_load(object, stook_seal_at(cache)));
+               refuse(cache, object);
 }
 
 static bool is_untouched(const struct stook_cache *cache, void *object)
@@ -134,21 +134,21 @@ static bool is_untouched(const struct stook_cache *cache, void *object)
         return stook_is_hardened(STOOK_HARDEN_CHECK_FREE)
                        ? stook_seal_reads_zero(object, at)
                        : stook_seal_is_filled(stook_seal_key(object), object,
-                                              stook_seal_bytes(stook_seal_load(object, at)));
+                                              stook_seal_bytes(stook_seal_says(object, at)));
 }
 
 static bool seal_begin(struct stook_cache *cache, void *object, size_t bytes, unsigned by)
 {
         size_t at = stook_seal_at(cache);
-        uint64_t key = stook_seal_key(object), seal = stook_seal_load(object, at);
+        uint64_t key = stook_seal_key(object), says = stook_seal_says(object, at);
 
-        if (STOOK_UNLIKELY(!stook_seal_is_free(key, seal)))
+        if (STOOK_UNLIKELY(!stook_seal_is_free(says)))
                 return is_at_fault(STOOK_FAULT_CORRUPT, cache, object,
                                    "the seal of a free object was overwritten");
         if (STOOK_UNLIKELY(!is_untouched(cache, object)))
                 return is_at_fault(STOOK_FAULT_WRITE_AFTER_FREE, cache, object,
                                    "found when the object was to be allocated");
-        stook_seal_unfill(object, stook_seal_bytes(seal));
+        stook_seal_unfill(object, stook_seal_bytes(says));
         stook_seal_write(key, object, at, bytes, by);
         return true;
 }
@@ -156,16 +156,16 @@ static bool seal_begin(struct stook_cache *cache, void *object, size_t bytes, un
 bool stook_watch_harden_resize(struct stook_cache *cache, void *object, size_t bytes)
 {
         size_t at = stook_seal_at(cache), had, least;
-        uint64_t seal = stook_seal_load(object, at);
+        uint64_t says = stook_seal_says(object, at);
 
         if (!seal_end(cache, object))
                 return false;
         /* The canary, and what the user no longer has: the next free does not wipe so far. */
-        had = stook_seal_bytes(seal);
+        had = stook_seal_bytes(says);
         least = had < bytes ? had : bytes;
         memset((char *)object + least, 0, (had + STOOK_SEAL_BYTES < at ? had + STOOK_SEAL_BYTES
                                                                        : at) - least);
-        stook_seal_write(stook_seal_key(object), object, at, bytes, stook_seal_made_by(seal));
+        stook_seal_write(stook_seal_key(object), object, at, bytes, stook_seal_made_by(says));
         return true;
 }
 
@@ -175,16 +175,16 @@ static const char *fault_of(const struct stook_cache *cache, void *object, bool 
                             enum stook_fault *fault)
 {
         size_t at = stook_seal_at(cache);
-        uint64_t seal = stook_seal_load(object, at);
+        uint64_t says = stook_seal_says(object, at);
 
         *fault = STOOK_FAULT_OVERRUN;
-        if (!stook_seal_is_good(object, seal))
+        if (!stook_seal_is_good(says))
                 return "the seal behind it was overwritten, found by a check of all objects";
-        if (live && (seal & STOOK_SEALED_LIVE))
+        if (live && (says & STOOK_SEALED_LIVE))
                 return stook_seal_canary_is_whole(stook_seal_key(object), object, at,
-                                                  stook_seal_bytes(seal)) ? NULL
+                                                  stook_seal_bytes(says)) ? NULL
                        : "bytes behind the object were written, found by a check of all objects";
-        if ((seal & STOOK_SEALED_WAITING) == STOOK_SEALED_WAITING)
+        if ((says & STOOK_SEALED_WAITING) == STOOK_SEALED_WAITING)
                 return NULL;
         *fault = STOOK_FAULT_WRITE_AFTER_FREE;
         return is_untouched(cache, object) ? NULL : "found by a check of all objects";
@@ -235,14 +235,15 @@ bool stook_watch_harden_alloc(struct stook_cache *cache, void *object, size_t by
 
 bool stook_watch_harden_wait(struct stook_cache *cache, void *object)
 {
-        uint64_t *seal;
+        size_t at = stook_seal_at(cache);
+        uint64_t says;
 
         if (STOOK_LIKELY(stook_cache_is_sealed(cache))) {
                 if (!seal_end(cache, object))
                         return false;
-                seal = stook_seal_word_of(object, stook_seal_at(cache));
-                *seal = stook_seal_of(stook_seal_key(object),
-                                      (*seal & STOOK_SEAL_SAYS) | STOOK_SEALED_WAITING);
+                says = stook_seal_says(object, at);
+                *stook_seal_word_of(object, at) = stook_seal_of(stook_seal_key(object),
+                                                                says | STOOK_SEALED_WAITING);
                 return true;
         }
         if (!stook_is_hardened(STOOK_HARDEN_DOUBLE) || stook_harden_user_ends(object))
@@ -290,23 +291,23 @@ unsigned stook_watch_compare_debugged(const struct stook_cache *cache, void *obj
 /* What a free says about a live object. False: it names another size, which is reported. */
 static bool fits(struct stook_cache *cache, void *object, uint64_t how)
 {
-        uint64_t seal = stook_seal_load(object, stook_seal_at(cache));
+        uint64_t says = stook_seal_says(object, stook_seal_at(cache));
         char detail[96];
 
-        if (!stook_malloc_pairs || (how & STOOK_HOW_READERS) || !(seal & STOOK_SEALED_LIVE) ||
-            !stook_seal_is_good(object, seal))
+        if (!stook_malloc_pairs || (how & STOOK_HOW_READERS) || !stook_seal_is_live(says))
                 return true;
-        stook_watch_compare(NULL, object, stook_seal_made_by(seal), stook_how_by(how));
-        if (!stook_how_has_size(how) || stook_how_size(how) == stook_seal_bytes(seal))
+        stook_watch_compare(NULL, object, stook_seal_made_by(says), stook_how_by(how));
+        if (!stook_how_has_size(how) || stook_how_size(how) == stook_seal_bytes(says))
                 return true;
         stook_report_format(detail, sizeof(detail), "freed with %u bytes, allocated with %u",
-                            (uint64_t)stook_how_size(how), (uint64_t)stook_seal_bytes(seal));
+                            (uint64_t)stook_how_size(how), (uint64_t)stook_seal_bytes(says));
         return is_at_fault(STOOK_FAULT_WRONG_SIZE, cache, object, detail);
 }
 
 bool stook_watch_harden_free(struct stook_cache *cache, void *object, uint64_t how)
 {
-        uint64_t key = stook_seal_key(object), *seal;
+        uint64_t key = stook_seal_key(object);
+        size_t at = stook_seal_at(cache), bytes;
 
         if (stook_cache_is_sealed(cache) && !fits(cache, object, how))
                 return false;
@@ -316,10 +317,10 @@ bool stook_watch_harden_free(struct stook_cache *cache, void *object, uint64_t h
         if (stook_cache_hardened_by(cache, STOOK_HARDEN_ZERO_FREE) && stook_watch_bytes(cache))
                 memset(object, 0, stook_watch_bytes(cache));
         if (stook_cache_is_sealed(cache)) {
-                seal = stook_seal_word_of(object, stook_seal_at(cache));
+                bytes = stook_seal_bytes(stook_seal_says(object, at));
                 if (!stook_is_hardened(STOOK_HARDEN_CHECK_FREE))
-                        stook_seal_fill(key, object, stook_seal_bytes(*seal));
-                *seal = stook_seal_of_free(key, stook_seal_bytes(*seal));
+                        stook_seal_fill(key, object, bytes);
+                *stook_seal_word_of(object, at) = stook_seal_of_free(key, bytes);
         }
         return true;
 }

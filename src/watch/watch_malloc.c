@@ -153,7 +153,7 @@ void *stook_watch_resize(struct stook_cache *cache, void *object, size_t size, s
         unsigned by = STOOK_BY_MALLOC;
 
         if (stook_cache_is_sealed(cache)) {
-                by = stook_seal_made_by(stook_seal_load(object, stook_seal_at(cache)));
+                by = stook_seal_made_by(stook_seal_says(object, stook_seal_at(cache)));
                 stook_watch_compare(NULL, object, by, STOOK_BY_MALLOC);
         } else {
                 by = stook_watch_compare_debugged(cache, object, STOOK_BY_MALLOC);

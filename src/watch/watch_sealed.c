@@ -21,7 +21,7 @@
 #define DELAY_BYTES ((size_t)8 << 10)
 
 struct stook_sealed stook_sealed_classes[STOOK_CLASSES] STOOK_MOSTLY_UNUSED;
-uint32_t stook_sealed_short;
+uint64_t stook_sealed_most;
 uint32_t stook_sealed_first = 1u << 31;
 
 static uint16_t caches[STOOK_CLASSES];   /* of each class, by index */
@@ -50,9 +50,10 @@ void stook_watch_sealed_ready(void)
         for (unsigned class = 0; class < STOOK_CLASSES; class++)
                 all = all && stook_sealed_classes[class].at &&
                       caches[class] == caches[0] + 2 * class;
-        stook_sealed_short = all;
-        if (all)
-                stook_sealed_first = 8 * (uint32_t)caches[0];
+        if (!all)
+                return;
+        stook_sealed_most = STOOK_CLASS_TABLE_MAX - STOOK_SEAL_BYTES;
+        stook_sealed_first = 8 * (uint32_t)caches[0];
 }
 
 static void leave_delay(void *object)
@@ -85,7 +86,7 @@ static STOOK_NOINLINE void *alloc_checked(void *object, size_t at, size_t asked,
         uint64_t key = stook_seal_key(object);
 
         if (STOOK_UNLIKELY(!stook_seal_reads_zero(object, at) ||
-                           !stook_seal_is_free(key, stook_seal_load(object, at))))
+                           !stook_seal_is_free(stook_seal_untie(key, stook_seal_load(object, at)))))
                 return stook_watch_refuse(object);
         stook_seal_write(key, object, at, asked, by);
         return object;
@@ -97,7 +98,7 @@ STOOK_INLINE void *alloc_sealed(size_t size, uint64_t how)
         const struct stook_sealed *class = &stook_sealed_classes[stook_class_for(size +
                                                                                  STOOK_SEAL_BYTES)];
         size_t asked = stook_how_has_size(how) ? stook_how_size(how) : size, at = class->at;
-        uint64_t key, seal;
+        uint64_t key, says;
         void *object;
 
         if (STOOK_UNLIKELY(!at))
@@ -108,11 +109,11 @@ STOOK_INLINE void *alloc_sealed(size_t size, uint64_t how)
         if (STOOK_UNLIKELY(stook_hardened & STOOK_HARDEN_CHECK_FREE))
                 return alloc_checked(object, at, asked, stook_how_by(how));
         key = stook_seal_key(object);
-        seal = stook_seal_load(object, at);
-        if (STOOK_UNLIKELY(!stook_seal_is_free(key, seal) ||
-                           !stook_seal_is_filled(key, object, stook_seal_bytes(seal))))
+        says = stook_seal_untie(key, stook_seal_load(object, at));
+        if (STOOK_UNLIKELY(!stook_seal_is_free(says) ||
+                           !stook_seal_is_filled(key, object, stook_seal_bytes(says))))
                 return stook_watch_refuse(object);
-        stook_seal_unfill(object, stook_seal_bytes(seal));
+        stook_seal_unfill(object, stook_seal_bytes(says));
         stook_seal_write(key, object, at, asked, stook_how_by(how));
         if (STOOK_UNLIKELY((how & STOOK_HOW_ZERO) || (stook_hardened & STOOK_HARDEN_ZERO_ALLOC)))
                 return memset(object, 0, asked);
@@ -139,7 +140,8 @@ static STOOK_NOINLINE void goes(struct stook_cache *cache, const struct stook_se
                                 void *object, uint64_t key)
 {
         if (delays)
-                object = stook_delay_swap(class->delay, object, key);
+                object = stook_delay_swap(class->delay, object, key,
+                                          *stook_section_index(stook_self));
         if (object && STOOK_UNLIKELY(stook_section_push_guessed_v1(class->line, object) !=
                                      STOOK_PUSH_DONE))
                 stook_free_plain(cache, object, 0);
@@ -165,18 +167,18 @@ static STOOK_NOINLINE void wipe(struct stook_cache *cache, const struct stook_se
 }
 
 /* Does the call say what the seal says? */
-STOOK_INLINE bool says(uint64_t how, uint64_t seal)
+STOOK_INLINE bool fits(uint64_t how, uint64_t says)
 {
         return STOOK_LIKELY(!(how & ~(STOOK_HOW_SIZES | STOOK_HOW_BY))) &&
-               stook_seal_is_by(seal, stook_how_by(how)) &&
+               stook_seal_is_by(says, stook_how_by(how)) &&
                (STOOK_LIKELY(!stook_how_has_size(how)) ||
-                STOOK_LIKELY(stook_how_size(how) == stook_seal_bytes(seal)));
+                STOOK_LIKELY(stook_how_size(how) == stook_seal_bytes(says)));
 }
 
 void stook_watch_free(struct stook_cache *cache, void *object, uint64_t how)
 {
         const struct stook_sealed *class = &stook_sealed_classes[cache->sealed];
-        uint64_t key, seal;
+        uint64_t key, seal, says;
 
         if (STOOK_UNLIKELY(cache->watch != (STOOK_WATCH_HARDEN | STOOK_WATCH_SEAL))) {
                 stook_watch_free_seen(cache, object, how);
@@ -184,14 +186,15 @@ void stook_watch_free(struct stook_cache *cache, void *object, uint64_t how)
         }
         key = stook_seal_key(object);
         seal = stook_seal_load(object, class->at);
-        if (STOOK_UNLIKELY(!says(how, seal) || !stook_seal_end(key, object, class->at, seal))) {
+        says = stook_seal_untie(key, seal);
+        if (STOOK_UNLIKELY(!fits(how, says) || !stook_seal_end(key, object, class->at, seal))) {
                 stook_watch_free_seen(cache, object, how);
                 return;
         }
         if (STOOK_UNLIKELY(stook_hardened & STOOK_HARDEN_ZERO_FREE)) {
-                wipe(cache, class, object, key, stook_seal_bytes(seal));
+                wipe(cache, class, object, key, stook_seal_bytes(says));
                 return;
         }
-        stook_seal_fill(key, object, stook_seal_bytes(seal));
+        stook_seal_fill(key, object, stook_seal_bytes(says));
         goes(cache, class, object, key);
 }

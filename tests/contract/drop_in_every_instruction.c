@@ -53,7 +53,7 @@ int main(void)
 #define RETURN    0xc3
 #define SECTION_START 8                 /* struct rseq_cs: the start, and behind it the length */
 #define BREAK     0xcc
-#define CHECKED   8                     /* instructions more, where the second section is used */
+#define CHECKED   11                    /* instructions more, where the second section is used */
 
 static bool checked;                    /* calls of two sections use the second one */
 static size_t cases, aborts, traps, unprotected, faults;

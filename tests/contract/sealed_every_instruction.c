@@ -295,7 +295,7 @@ int main(void)
         more();
         cache = stook_cache_at(stook_entry_cache(stook_pagemap_get((uintptr_t)held[0])));
         less();
-        if (!stook_sealed_short || !stook_regions.rseq_slots || !stook_self->ready ||
+        if (!stook_sealed_most || !stook_regions.rseq_slots || !stook_self->ready ||
             !breakpoints_start() || !beside_start()) {
                 puts("no sealed sections here, or text that cannot be written to");
                 return 77;

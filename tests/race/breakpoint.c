@@ -93,7 +93,8 @@ void breakpoints_find(void (*call)(void), struct steps *steps)
         static struct { uint32_t cpu_id_start, cpu_id; uint64_t cs; uint32_t rest[12]; } area
                 __attribute__((aligned(64)));
         struct stook_sections real = stook_sections;
-        struct stook_direct direct = stook_direct;
+        intptr_t *in_use = stook_direct.sealed ? &stook_direct.sealed : &stook_direct.area;
+        intptr_t real_direct = *in_use;
         char *real_area = stook_self->rseq;
         bool enrolled = stook_self->ready;
 
@@ -106,7 +107,7 @@ void breakpoints_find(void (*call)(void), struct steps *steps)
                 stook_sections.index = (uintptr_t)&area.rest[2] - (uintptr_t)stook_self;
                 if (real.area) {
                         stook_sections.area = (intptr_t)&area - (intptr_t)stook_self;
-                        stook_direct.area = (char *)&area - (char *)__builtin_thread_pointer();
+                        *in_use = (char *)&area - (char *)__builtin_thread_pointer();
                 }
         }
         stepping = steps;
@@ -117,7 +118,7 @@ void breakpoints_find(void (*call)(void), struct steps *steps)
         if (enrolled) {
                 stook_self->rseq = real_area;
                 stook_sections = real;
-                stook_direct.area = direct.area;
+                *in_use = real_direct;
         }
 }
 

@@ -3,7 +3,7 @@ tools/sections/machine.py - an emulated CPU with two slots, and the code that ru
 
 Purpose: builds the sections of one machine, the library's and the drop-in's, into one small
 program, and runs it instruction by instruction: whole, or interrupted after k of them.
-Place: used by tools/check-sections, runs.py, charge.py and swap.py.
+Place: used by tools/check-sections, runs.py, charge.py, sealed.py and swap.py.
 """
 import os
 import re
@@ -93,12 +93,19 @@ __attribute__((weak)) uint64_t stook_direct[2];
 struct { uint64_t magic, starts; } stook_shapes[2] = { { 0, 1 }, { 0x0400000000000001, 1 << 19 } };
 __attribute__((weak)) uintptr_t stook_class_line[1025 + 60]; /* or with the sections */
 const uint8_t stook_class_of_large[2049] = { [313] = 1 };
-uint32_t stook_malloc_seal_bytes;
+uint32_t stook_malloc_seal_bytes, stook_sealed_first = 1u << 31, stook_groups_exist;
+uint64_t stook_sealed_most, stook_seal_secret[4], stook_delay_blocks[64], stook_sealed_classes[288];
+const uint8_t stook_class_of[1025];             /* one class has all sizes */
+char __libc_single_threaded;
+void *sealed_gone, *sealed_refused;
+void stook_watch_gone(void *object) { sealed_gone = object; }
+void *stook_watch_refuse(void *object) { sealed_refused = object; return NULL; }
 void *stook_malloc_miss(size_t size) { (void)size; return NULL; }
 long stook_drop_in_free_miss(void *object, unsigned by) { (void)object, (void)by; return MISSED; }
 void *malloc(size_t size);
 long hot_free(void *object) __asm__("free");    /* what it leaves in the register is not MISSED */
 void *emu_malloc(void) { return malloc(64); }
+void *emu_malloc_sealed(void) { return malloc(48); }
 void *emu_malloc_large(void) { return malloc(20000); }
 long emu_free(void *object) { return hot_free(object) != MISSED; }
 """
@@ -135,6 +142,7 @@ class Machine:
             text = f.read()
         text = re.sub(r'#include "(hot_\w+\.h)"\n', macros_of, text)
         self.swaps = "SWAP_POP" in text         # malloc and free swap before they miss
+        self.seals = "SEALED_POP" in text       # they have a way for objects with seals
         if hot_instead:
             if text.count(hot_instead[0]) != 1:
                 sys.exit("check-sections: %s: no place for a mutant: %s" % (hot, hot_instead[0]))
