@@ -146,3 +146,19 @@ SWAP_MUTANTS = {
     "free swaps in a full spare": {
         "x86-64": ("        cmpl BOUND(%rdx), %r11d\n        jae \\name\\()_miss\n", "")},
 }
+SEALED_MUTANTS = {      # of dropin/hot_sealed_x86_64.h
+    "a free of a sealed object stores where it must compare": {
+        "x86-64": ("        lock cmpxchgq %rdx, (%rdi,%rcx)\n",
+                   "        movq %rdx, (%rdi,%rcx)\n        cmpq %rax, %rax\n")},
+    "the same, of the only thread": {
+        "x86-64": ("        cmpxchgq %rdx, (%rdi,%rcx)\n        jne \\miss\n        WAIT \\name\n",
+                   "        movq %rdx, (%rdi,%rcx)\n        WAIT \\name\n")},
+    "what waits is replaced where it must be compared": {
+        "x86-64": ("        \\lock cmpxchgq %rdi, (%rcx)\n",
+                   "        movq %rdi, (%rcx)\n        cmpq %rax, %rax\n")},
+    "a sealed object is not filled": {
+        "x86-64": ("        movq %r11, (%rdi,%r9)\n", "")},
+    "a malloc does not look whether the seal is that of a free object": {
+        "x86-64": ("        UNTIE %r9, %rcx, 0, \\name\\()_bad\n",
+                   "        movl $47, %r9d\n")},
+}
