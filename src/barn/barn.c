@@ -243,10 +243,8 @@ bool stook_barn_offer(struct stook_barns *barns, unsigned node, struct stook_she
 STOOK_INLINE void put_below(struct stook_barns *barns, unsigned node, struct stook_sheaf *sheaf)
 {
         stook_barn_drain(barns, sheaf);
-        if (STOOK_UNLIKELY(stook_barn_is_unasked(barns, node))) {
+        if (STOOK_UNLIKELY(stook_barn_is_unasked(barns, node)))
                 stook_barn_evict(barns, node);
-                stook_slabs_give_pages(barns->slabs, node, STOOK_TICK_WORK / 2);
-        }
         if (!stook_barn_push_empty(barns, node, sheaf))
                 stook_sheaf_delete(sheaf, barns->slabs->counters);
         stook_barn_step();

@@ -531,7 +531,6 @@ void stook_barn_reap_idle(struct stook_barns *barns, unsigned node, struct stook
         if (evicted || !stook_barns_capacity(barns) ||
             !__atomic_load_n(&barn->slabs_given, __ATOMIC_RELAXED)) {
                 stook_slabs_give_kept(barns->slabs, node);
-                stook_slabs_give_pages(barns->slabs, node, 2 * STOOK_TICK_WORK);
                 __atomic_store_n(&barn->slabs_given, 1, __ATOMIC_RELAXED);
         }
 }

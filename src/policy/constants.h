@@ -112,8 +112,6 @@
 #define STOOK_TICK_CALLS      16        /* one slow call in so many asks the clock, and decides */
 #define STOOK_TICK_WORK       16        /* sheaves that a step flushes: its caller waits */
 #define STOOK_SLAB_KEPT_BYTES (128 * STOOK_KIB) /* of empty slabs, in a node. Arbitrary */
-#define STOOK_SLAB_FREE_OF_8  7         /* eighths of a slab free: below, whole pages seldom are */
-#define STOOK_SLAB_MORE_PART  48        /* of a slab's objects freed since: it is looked at again */
 #define STOOK_HALVED_LEAST    (2 * STOOK_MIB)   /* of slabs, and half of it gone: all is idle */
 
 #endif

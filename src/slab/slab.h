@@ -263,12 +263,6 @@ bool stook_slab_object_made(const struct stook_slabs *slabs, const void *object)
 size_t stook_slabs_shrink(struct stook_slabs *slabs);
 
 /*
- * Gives back free pages inside of slabs that have live objects, of the next @looks slabs on a
- * node's list. The lock is only tried. For a cache that is idle, or that only frees.
- */
-void stook_slabs_give_pages(struct stook_slabs *slabs, unsigned node, unsigned looks);
-
-/*
  * Gives back the empty slabs that are kept near the list's head, for a cache that is idle. The lock
  * is only tried.
  */

@@ -292,7 +292,6 @@ struct stook_slab *stook_slab_make(struct stook_slabs *slabs, struct stook_span 
         __atomic_store_n(&slab->listed, 0, __ATOMIC_RELAXED);
         __atomic_store_n(&slab->slabs, slabs, __ATOMIC_RELEASE);        /* slab_fork.c M1 */
         slab->pending = 0;
-        slab->given_free = 0;
         slab->kept_first = slabs->kept_first;
         if (STOOK_UNLIKELY(span->bytes < slabs->slab_bytes))
                 objects = (uint16_t)(span->bytes / slabs->stride);

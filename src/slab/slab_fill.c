@@ -256,7 +256,6 @@ static void take_from_slab(struct fill *f, struct stook_slab_hold *hold, struct 
                 if (!left)
                         used_up |= UINT64_C(1) << p;
         }
-        slab->given_free = 0;
         if (used_up)
                 stook_slab_remove(hold, slab, used_up);
 }

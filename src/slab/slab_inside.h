@@ -171,11 +171,6 @@ void stook_slab_release(struct stook_link *first);
 /* ---- slab_shrink.c ---- */
 
 /*
- * Objects that were taken from parts of a slab without being handed out are free again. @taken: the
- * bits of each part; NULL: all objects of the slab.
- */
-void stook_slab_put_back(struct stook_slabs *slabs, struct stook_slab *slab, const uint64_t *taken);
-/*
  * Slabs of a node beyond those that are reserved, and beyond those that go. Without the lock it is
  * a hint; with it, so many may be released before it is dropped.
  */

@@ -127,8 +127,6 @@ struct stook_slab {
         uint16_t objects;
         uint8_t  part_count;
         uint8_t  node;
-        /* Lock: free objects when slab_shrink.c gave back pages; 0: objects were taken since. */
-        uint16_t given_free;
         uint8_t  kept_first;            /* 1: the first object is kept back, as if it were none */
         uint8_t  made_at;               /* pairs before the bits of constructed objects; 0: none */
 };

@@ -78,6 +78,27 @@ static void destruct(struct stook_slab *slab)
         }
 }
 
+/* All objects of the slab are free again. */
+static void put_back(struct stook_slabs *slabs, struct stook_slab *slab)
+{
+        uint64_t claims = 0;
+
+        stook_lock_forbid_waits();                                      /* slab_partial.c P4 */
+        /* After the last free the slab may be gone: nothing of it is read then (S2). */
+        for (unsigned p = 0, parts = slab->part_count; p < parts; p++) {
+                uint64_t mask = stook_part_objects(slab, p);
+                unsigned first = (unsigned)__builtin_ctzll(mask);
+
+                if (stook_part_free(slabs, slab, p, &mask,
+                                    stook_slab_object(slab, slabs->stride, p, first)) ==
+                    STOOK_FREED_CLAIMED)
+                        claims |= UINT64_C(1) << p;
+        }
+        if (claims)
+                stook_slab_settle_parts(slabs, slab, claims, false);
+        stook_lock_allow_waits();
+}
+
 /* At most @most slabs. */
 static void destruct_list(struct stook_slabs *slabs, struct stook_slabs_node *node, uint32_t most)
 {
@@ -96,7 +117,7 @@ static void destruct_list(struct stook_slabs *slabs, struct stook_slabs_node *no
                 if (!slab)
                         break;
                 destruct(slab);
-                stook_slab_put_back(slabs, slab, NULL);
+                put_back(slabs, slab);
         }
 }
 

@@ -50,11 +50,6 @@ void stook_slabs_give_kept(struct stook_slabs *slabs, unsigned node)
         kept_given++;
 }
 
-void stook_slabs_give_pages(struct stook_slabs *slabs, unsigned node, unsigned looks)
-{
-        (void)slabs, (void)node, (void)looks;
-}
-
 void stook_slab_drain(struct stook_slabs *slabs, size_t n, void *const *objects)
 {
         (void)slabs;

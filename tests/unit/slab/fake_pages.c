@@ -22,7 +22,6 @@ struct stook_range stook_range;
 char  *fake_arena;
 long   fake_fail_from;
 size_t fake_take_max;
-size_t fake_purged_pages;
 
 static uint64_t entries[FAKE_PAGES];
 static struct stook_span descriptors[FAKE_PAGES];
@@ -205,18 +204,6 @@ void *stook_meta_bump(size_t bytes, size_t align)
 /* ---- os ---- */
 
 size_t stook_os_page_bytes(void) { return FAKE_PAGE; }
-
-void (*fake_purge)(char *addr, size_t bytes);
-
-/* The content of dropped pages is gone. */
-bool stook_os_purge(void *addr, size_t bytes)
-{
-        if (fake_purge)
-                fake_purge(addr, bytes);
-        memset(addr, 0, bytes);
-        fake_purged_pages += bytes / FAKE_PAGE;
-        return true;
-}
 
 unsigned stook_os_node_count(void) { return 1; }
 unsigned stook_os_node_home(unsigned node) { return node; }

@@ -19,11 +19,9 @@
 
 extern char *fake_arena;
 extern long fake_fail_from; /* the n-th take from now fails, and all after it; 0: none */
-extern size_t fake_purged_pages;        /* whose content was dropped */
 extern size_t fake_take_max;            /* takes of more bytes fail; 0: none */
 extern unsigned fake_walks;             /* over all descriptors */
 extern void (*fake_unmake)(void);       /* called while a slab ends; NULL: nothing is */
-extern void (*fake_purge)(char *addr, size_t bytes);    /* called before; NULL: nothing is */
 extern void (*fake_pause)(void);        /* called where the layer pauses; NULL: nothing is */
 
 void   fake_start(void);                /* once for each process; installs sleeping on locks */

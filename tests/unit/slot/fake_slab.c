@@ -53,11 +53,6 @@ void stook_slabs_give_kept(struct stook_slabs *slabs, unsigned node)
         (void)slabs, (void)node;
 }
 
-void stook_slabs_give_pages(struct stook_slabs *slabs, unsigned node, unsigned looks)
-{
-        (void)slabs, (void)node, (void)looks;
-}
-
 size_t stook_slab_fill(struct stook_slabs *slabs, unsigned node, size_t n, void **out,
                        unsigned flags)
 {
