@@ -1,7 +1,7 @@
 /*
- * Purpose: libc is asked to call life/fork.c around fork at the first fork, or before others
- * register handlers, not at start. Few programs do either, and to register makes 128 KiB of libc's
- * file resident.
+ * Purpose: libc is asked to call life/fork.c around fork at the first fork beside other threads, or
+ * before others register handlers, not at start. Few programs do either, and to register makes
+ * 128 KiB of libc's file resident.
  * Place: in front of libc's names, in the shared drop-in alone, and with glibc alone. Elsewhere the
  *  constructor registers (life/start.c): a static program has libc's __register_atfork already.
  * Invariants:
@@ -29,6 +29,7 @@
 #include <pty.h>
 #include <stdint.h>
 #include <unistd.h>
+#include "base/alone.h"
 #include "base/thread.h"
 
 const bool stook_fork_registers_late = true;
@@ -107,9 +108,18 @@ STOOK_API int __register_atfork(void (*prepare)(void), void (*parent)(void), voi
         return next.register_atfork(prepare, parent, child, library);
 }
 
+/* Before a fork. While the process has one thread the handlers would do nothing. */
+static void get_ready(void)
+{
+        if (!stook_has_one_thread() || stook_fork_is_marked())
+                register_ours();
+        else if (!next.fork)
+                stook_fork_look_up();
+}
+
 STOOK_API pid_t fork(void)
 {
-        register_ours();
+        get_ready();
         if (next.fork)
                 return next.fork();
         errno = ENOSYS;
@@ -125,7 +135,7 @@ STOOK_API pid_t forkpty(int *end, char *name, const struct termios *settings,
 {
         pid_t (*call)(int *, char *, const struct termios *, const struct winsize *);
 
-        register_ours();
+        get_ready();
         *(void **)&call = dlsym(RTLD_NEXT, "forkpty");
         if (call)
                 return call(end, name, settings, size);

@@ -39,7 +39,7 @@ static int write_state(struct memory *m, const struct library *l, uint32_t state
                         sizeof state);
 }
 
-/* Slow calls look at the gate's word anyway. Where it does not say WHOLE, they look already. */
+/* Slow calls look at the gate's word anyway. Unless it is one of two, they look already. */
 static int tell_slow_calls(struct memory *m, const struct library *l)
 {
         uint32_t *word, now, asked = STOOK_HEAP_ASKED;
@@ -47,7 +47,7 @@ static int tell_slow_calls(struct memory *m, const struct library *l)
 
         if (!error)
                 error = memory_read(m, (uint64_t)(uintptr_t)word, &now, sizeof now);
-        if (!error && now == STOOK_HEAP_WHOLE)
+        if (!error && (now == STOOK_HEAP_WHOLE || now == STOOK_HEAP_ALONE))
                 error = m->write(m, (uint64_t)(uintptr_t)word, &asked, sizeof asked);
         return error;
 }

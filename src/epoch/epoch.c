@@ -229,6 +229,7 @@ static void work(void)
 {
         uint64_t look = stook_os_clock_ns() + LOOK_NS;
 
+        stook_gate_check();
         __atomic_store_n(&worker, (uintptr_t)stook_self, __ATOMIC_RELAXED);
         (void)stook_readers_is_inside();        /* a record: its end is noticed (I4) */
         for (;;) {

@@ -3,6 +3,7 @@
  */
 #include "gate/gate.h"
 
+#include "base/alone.h"
 #include "base/lock.h"
 
 static uint32_t always_whole = STOOK_HEAP_WHOLE;
@@ -12,16 +13,17 @@ static uint32_t always_whole = STOOK_HEAP_WHOLE;
  * start's first look is no page fault.
  */
 uint32_t stook_gate_state __attribute__((section(".data")));
-/*
- * This one until the start, and where the kernel has no page that it clears in a child. Then libc's
- * handler notices fork(), and nothing notices other ways to make a child.
- */
+/* This one until the start. */
 uint32_t *stook_gate_heap = &always_whole;
 
 void stook_gate_check(void)
 {
         if (STOOK_UNLIKELY(stook_lock_may_not_wait()) && stook_lock_heal())
                 stook_gate_duties.recover();
-        if (STOOK_UNLIKELY(__atomic_load_n(stook_gate_heap, __ATOMIC_RELAXED) != STOOK_HEAP_WHOLE))
+
+        uint32_t heap = __atomic_load_n(stook_gate_heap, __ATOMIC_RELAXED);
+
+        if (STOOK_UNLIKELY(heap != STOOK_HEAP_WHOLE &&
+                           (heap != STOOK_HEAP_ALONE || !stook_has_one_thread())))
                 stook_gate_duties.repair();
 }

@@ -27,6 +27,7 @@ struct stook_gate_duties {
         void (*recover)(void);
         /*
          * In a forked child: makes the heap whole, unless another call has done so, or does.
+         * Beside a second thread: has the page of the heap's word wiped in children from now on.
          * Otherwise: does what was asked.
          */
         void (*repair)(void);
@@ -36,15 +37,16 @@ extern const struct stook_gate_duties stook_gate_duties;
 extern uint32_t stook_gate_state;       /* atomic (life/start.c M1): enum stook_gate_state */
 
 /*
- * What *stook_gate_heap may be. ASKED: it is whole, and a command outside asked something of the
+ * What *stook_gate_heap may be. ALONE: it is whole, and no slow call was made beside a second
+ * thread yet (life/fork.c). ASKED: it is whole, and a command outside asked something of the
  * process, or a handler left something to a slow call (life/request.c). The command writes that
- * where it reads WHOLE; in that process nothing else changes the word then.
+ * where it reads WHOLE or ALONE.
  */
 enum { STOOK_HEAP_FORKED = 0, STOOK_HEAP_WHOLE = 1, STOOK_HEAP_REPAIRING = 2,
-       STOOK_HEAP_ASKED = 3 };
+       STOOK_HEAP_ASKED = 3, STOOK_HEAP_ALONE = 4 };
 /*
- * Atomic content; const after the start. It lies in a page that the kernel clears in a forked child
- * (MADV_WIPEONFORK), where there is such a page.
+ * Atomic content; const after the start. From the first slow call beside a second thread on, it
+ * lies in a page that the kernel clears in a forked child (MADV_WIPEONFORK), if the kernel can.
  */
 extern uint32_t *stook_gate_heap;
 

@@ -7,14 +7,16 @@
  * being changed under them, and what vanished threads had in their hands. For each such thread the
  * objects of a call are lost, and slabs or spans that were being made or given back. Claims and
  * evacuated slots are not lost.
- *  - fork() in a process of one thread: no thread vanishes. What is half done is this thread's,
- *    below a handler that forks, and goes on in the child. Nothing is locked, nothing repaired.
+ *  - in a process of one thread: no thread vanishes. What is half done is this thread's, below a
+ *    handler that forks, and goes on in the child. Nothing is locked, nothing repaired.
  *  - fork() beside other threads: prepare takes all locks; then nothing is half done and the child
  *    only drops them.
  *  - _Fork, a raw clone, or a prepare that could not take every lock: the child resets lock words
  *    and rebuilds lists from what the lock-free words say, before its first slow call.
  * A page with MADV_WIPEONFORK tells a child from its parent: it reads zero in a child until the
- * repair.
+ * repair. It is made so by the first slow call beside a second thread, before that call holds
+ * anything (`marked`). Until then nothing can be lost, and a fork does nothing at all. Where the
+ * kernel refuses, libc's handler notices fork(), and nothing notices other ways to make a child.
  *
  * Concurrency: prepare never waits for a lock while the thread holds another one (base/lock.h I1):
  *  it tries, pauses and tries again, boundedly. Called on top of a lock holder (a handler that
@@ -45,7 +47,9 @@
 #define TRIES 200
 #define PAUSE_NS 100000
 
-/* Const after start: the kernel clears the page of stook_gate_heap in children. */
+/* Atomic, set once: a slow call was made beside another thread. */
+static bool marked;
+/* Atomic, set before `marked`: the kernel clears the page of stook_gate_heap in children. */
 static bool wiped;
 
 /*
@@ -54,25 +58,35 @@ static bool wiped;
  * believe it.
  */
 static bool prepared;
-/*
- * This thread was the only one at prepare, and its heap was whole. Valid from there to parent or
- * child, between which libc makes no thread; a fork by a handler in between ends it.
- */
-static bool alone;
 static void *repairer;                  /* atomic: stook_self of the thread that repairs */
 /* This is a child of fork(2), forked on top of a lock holder: its repair is still to come. */
 static bool late;
 
 void stook_fork_start(void)
 {
-        void *p = stook_meta_last_page();
+        stook_gate_heap = stook_meta_last_page();
+        *stook_gate_heap = STOOK_HEAP_ALONE;
+        stook_pair_set_lock(stook_gate_heap + STOOK_CACHELINE / sizeof(*stook_gate_heap));
+}
 
-        if (stook_os_advise(p, stook_os_page_bytes(), STOOK_OS_WIPEONFORK)) {
-                wiped = true;
-                stook_gate_heap = p;
-                *stook_gate_heap = STOOK_HEAP_WHOLE;
-                stook_pair_set_lock((uint32_t *)((char *)p + STOOK_CACHELINE));
-        }
+bool stook_fork_is_marked(void)
+{
+        return __atomic_load_n(&marked, __ATOMIC_RELAXED);
+}
+
+/*
+ * Threads that come at once do the same. In the child of a handler on top of it the word is ALONE
+ * as before, or wiped: then the exchange fails.
+ */
+static STOOK_COLD void mark(void)
+{
+        uint32_t seen = STOOK_HEAP_ALONE;
+
+        if (stook_os_advise(stook_gate_heap, stook_os_page_bytes(), STOOK_OS_WIPEONFORK))
+                __atomic_store_n(&wiped, true, __ATOMIC_RELAXED);
+        __atomic_store_n(&marked, true, __ATOMIC_RELAXED);
+        __atomic_compare_exchange_n(stook_gate_heap, &seen, STOOK_HEAP_WHOLE, false,
+                                    __ATOMIC_RELEASE, __ATOMIC_RELAXED);
 }
 
 static bool take_slabs(struct stook_slabs *slabs)
@@ -115,9 +129,7 @@ static void prepare(void)
         if (!stook_gate_is_open())
                 return;
         stook_gate_check();
-        alone = stook_has_one_thread() &&
-                __atomic_load_n(stook_gate_heap, __ATOMIC_RELAXED) == STOOK_HEAP_WHOLE;
-        if (alone || stook_self->locks_held)
+        if (!stook_fork_is_marked() || stook_self->locks_held)
                 return;
         stook_epoch_fork_prepare();
         if (!stook_registry_fork_prepare())
@@ -142,10 +154,8 @@ static bool prepared_by_me(void)
 
 static void parent(void)
 {
-        if (alone) {
-                alone = false;
+        if (!stook_fork_is_marked())
                 return;
-        }
         if (prepared_by_me()) {
                 prepared = false;
                 stook_pages_fork_parent();
@@ -202,8 +212,8 @@ static void repair_after_fork(void)
          * Without the page nothing else marks the child. With it, a call of an earlier handler may
          * have repaired the heap already.
          */
-        if (!wiped)
-                *stook_gate_heap = STOOK_HEAP_FORKED;
+        if (!__atomic_load_n(&wiped, __ATOMIC_RELAXED))
+                __atomic_store_n(stook_gate_heap, STOOK_HEAP_FORKED, __ATOMIC_RELAXED);
         stook_gate_check();
 }
 
@@ -212,11 +222,8 @@ static void child(void)
         if (!stook_gate_is_open())
                 return;
         stook_direct_fork_child();
-        if (alone) {
-                alone = false;
-                __atomic_store_n(stook_gate_heap, STOOK_HEAP_WHOLE, __ATOMIC_RELAXED);
+        if (!stook_fork_is_marked())
                 return;
-        }
         repair_after_fork();
         if (!stook_self_is_inside(STOOK_INSIDE_ASK))    /* it looks at a heap that is still */
                 stook_epoch_fork_revive(!stook_self->locks_held);
@@ -238,7 +245,10 @@ STOOK_COLD void stook_fork_repair(void)
         uint32_t seen = STOOK_HEAP_FORKED;
         uint64_t before;
 
-        if (stook_self->locks_held)
+        if (!stook_fork_is_marked() && !stook_has_one_thread())
+                mark();
+        if (stook_self->locks_held ||
+            __atomic_load_n(stook_gate_heap, __ATOMIC_RELAXED) == STOOK_HEAP_WHOLE)
                 return;
         /* What a handler would add to lists in between, the repair would take for a thread's. */
         before = stook_process_handlers_block();

@@ -53,8 +53,10 @@ int stook_sampling_start_by(const struct stook_sample_terms *terms);
 void stook_sampling_empty_slots(void);
 
 /* ---- fork.c ---- */
-/* Maps the page that says "forked". False: no memory. */
+/* Makes the word that says "forked". */
 void stook_fork_start(void);
+/* Was a slow call made beside a second thread? Until then nothing is to be done around a fork. */
+bool stook_fork_is_marked(void);
 /* The duties that life hands to the gate: after a jump out of a handler; in a forked child. */
 void stook_fork_recover(void);
 void stook_fork_repair(void);

@@ -165,6 +165,7 @@ static void run(void)
 {
         unsigned idle_rounds = 1;
 
+        stook_gate_check();
         while (sleep_ms(pause_ms() * idle_rounds)) {
                 if (stook_maintain_round())
                         idle_rounds = 1;

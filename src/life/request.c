@@ -113,6 +113,12 @@ static bool is_to_empty(void)
         return process && process == stook_process_id();
 }
 
+/* What *stook_gate_heap is while nothing is asked. */
+static uint32_t at_rest(void)
+{
+        return stook_fork_is_marked() ? STOOK_HEAP_WHOLE : STOOK_HEAP_ALONE;
+}
+
 /* *stook_gate_heap goes from @before to @after. */
 static bool is_told(uint32_t before, uint32_t after)
 {
@@ -128,7 +134,7 @@ void stook_request_answer(void)
         bool taken;
         int answer = 0;
 
-        is_told(STOOK_HEAP_ASKED, STOOK_HEAP_WHOLE);
+        is_told(STOOK_HEAP_ASKED, at_rest());
         taken = take(&asked);
         if (taken)
                 answer = answer_to(&asked);
@@ -174,12 +180,11 @@ void stook_request_answer_in_call(void)
 {
         uint64_t before;
 
-        if (!is_ordinary() || (!is_to_empty() &&
-                               stook_root.request.process != stook_process_id()))
+        if (!is_ordinary())
                 return;
         before = stook_process_handlers_block();
         if (stook_registry_try_alone()) {
-                if (is_told(STOOK_HEAP_ASKED, STOOK_HEAP_WHOLE))
+                if (is_told(STOOK_HEAP_ASKED, at_rest()))
                         answer_in_call();
                 stook_registry_unlock();
         }
@@ -189,5 +194,5 @@ void stook_request_answer_in_call(void)
 void stook_request_empty_slots(void)
 {
         __atomic_store_n(&emptying, stook_process_id(), __ATOMIC_RELAXED);
-        is_told(STOOK_HEAP_WHOLE, STOOK_HEAP_ASKED);
+        is_told(at_rest(), STOOK_HEAP_ASKED);
 }
