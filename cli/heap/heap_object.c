@@ -25,13 +25,14 @@ const char *heap_object_state_text(enum heap_object_state state)
 }
 
 unsigned heap_stack(struct memory *memory, const struct stook_root *root, uint32_t number,
-                    uint64_t frames[STOOK_STACK_FRAMES_MOST])
+                    uint64_t frames[STOOK_STACK_FRAMES_MOST], uint32_t *modules)
 {
         size_t offset = number % STOOK_STACK_UNITS * STOOK_STACK_UNIT;
         uint32_t i = number / STOOK_STACK_UNITS;
         struct stook_stack head;
         uint64_t block;
 
+        *modules = 0;
         if (!number || i >= STOOK_STACK_BLOCKS ||
             memory_read(memory, (uint64_t)(uintptr_t)&root->stack_blocks[i], &block,
                         sizeof block) || !block ||
@@ -40,6 +41,7 @@ unsigned heap_stack(struct memory *memory, const struct stook_root *root, uint32
             memory_read(memory, block + offset + sizeof head, frames,
                         head.count * sizeof *frames))
                 return 0;
+        *modules = head.modules;
         return head.count;
 }
 

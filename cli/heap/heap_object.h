@@ -36,8 +36,11 @@ struct heap_object {
 bool heap_object_at(struct heap *heap, uint64_t address, struct heap_object *object);
 const char *heap_object_state_text(enum heap_object_state state);
 
-/* Return addresses of the stack @number, innermost first. Return: how many; 0: it has none. */
+/*
+ * Return addresses of the stack @number, innermost first, and how many of the root's modules were
+ * known then. Return: how many addresses; 0: it has none.
+ */
 unsigned heap_stack(struct memory *memory, const struct stook_root *root, uint32_t number,
-                    uint64_t frames[STOOK_STACK_FRAMES_MOST]);
+                    uint64_t frames[STOOK_STACK_FRAMES_MOST], uint32_t *modules);
 
 #endif

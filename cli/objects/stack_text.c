@@ -14,15 +14,49 @@ void stack_text_open(struct stack_text *text, struct memory *memory, const struc
 {
         FILE *maps = memory->maps(memory);
 
-        *text = (struct stack_text){ memory, &library->root, maps ? symbols_of_maps(maps) : NULL };
+        *text = (struct stack_text){ .memory = memory, .root = &library->root,
+                                     .symbols = maps ? symbols_of_maps(maps) : NULL };
         if (maps)
                 fclose(maps);
+        text->modules = calloc(STOOK_STACK_MODULES, sizeof *text->modules);
+        if (text->modules &&
+            memory_read(memory, (uint64_t)(uintptr_t)text->root->stack_modules, text->modules,
+                        STOOK_STACK_MODULES * sizeof *text->modules))
+                memset(text->modules, 0, STOOK_STACK_MODULES * sizeof *text->modules);
 }
 
 void stack_text_close(struct stack_text *text)
 {
         if (text->symbols)
                 symbols_release(text->symbols);
+        free(text->modules);
+}
+
+static const char *file_name(const char *path)
+{
+        const char *slash = strrchr(path, '/');
+
+        return slash ? slash + 1 : path;
+}
+
+/* Where the code of a frame lies: of a file that was closed since, where it is taken to be. */
+static uint64_t place_of(const struct stack_text *text, uint64_t address, uint32_t modules)
+{
+        const char *now = symbols_file_at(text->symbols, address - 1);
+        uint64_t start;
+
+        for (uint32_t i = modules < STOOK_STACK_MODULES ? modules : STOOK_STACK_MODULES; i-- > 0;) {
+                struct stook_stack_module *m = &text->modules[i];
+
+                if (!m->start || address - 1 - m->start >= m->end - m->start)
+                        continue;
+                m->file[sizeof m->file - 1] = '\0';
+                if (m->is_program || (now && !strcmp(file_name(now), file_name(m->file))))
+                        return address;
+                start = symbols_add_file(text->symbols, m->file);
+                return start ? start + (address - m->start) : address;
+        }
+        return address;
 }
 
 /* Without libdw: addresses alone. */
@@ -45,8 +79,11 @@ static int plain_frames(const uint64_t *addresses, size_t count, struct frames *
 int stack_text_frames(const struct stack_text *text, uint32_t number, struct frames *frames)
 {
         uint64_t addresses[STOOK_STACK_FRAMES_MOST];
-        unsigned count = heap_stack(text->memory, text->root, number, addresses);
+        uint32_t modules;
+        unsigned count = heap_stack(text->memory, text->root, number, addresses, &modules);
 
+        for (unsigned i = 0; text->symbols && text->modules && i < count; i++)
+                addresses[i] = place_of(text, addresses[i], modules);
         return text->symbols ? frames_of(text->symbols, addresses, count, frames)
                              : plain_frames(addresses, count, frames);
 }

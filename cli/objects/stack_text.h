@@ -13,6 +13,7 @@ struct stack_text {
         struct memory           *memory;
         const struct stook_root *root;
         struct symbols          *symbols;       /* NULL: built without libdw */
+        struct stook_stack_module *modules;     /* files by the times of the stacks; NULL: none */
 };
 
 /* The modules are read once, for all stacks. */

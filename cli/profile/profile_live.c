@@ -22,10 +22,10 @@ struct reading {
         struct memory *memory;
         const struct stook_root *root;
         struct stook_profile_state state;
-        struct stook_profile_module *modules;   /* [STOOK_PROFILE_MODULES] */
+        struct stook_stack_module *modules;   /* [STOOK_STACK_MODULES] */
         uint32_t       module_count;
         size_t         own_mappings;    /* that are there now */
-        uint64_t       closed[STOOK_PROFILE_MODULES];   /* mappings; 0: none yet */
+        uint64_t       closed[STOOK_STACK_MODULES];   /* mappings; 0: none yet */
         uint64_t      *known;           /* ids of locations that are made, a hash table */
         size_t         room, count;
 };
@@ -41,9 +41,9 @@ static bool add_mapping(struct pprof *p, uint64_t start, uint64_t end, uint64_t 
                         const char *file, const uint8_t *build, uint32_t build_bytes)
 {
         struct pprof_mapping *m = pprof_add_mapping(p);
-        char text[2 * STOOK_PROFILE_BUILD_BYTES + 1] = "";
+        char text[2 * STOOK_STACK_BUILD_BYTES + 1] = "";
 
-        for (uint32_t i = 0; i < build_bytes && i < STOOK_PROFILE_BUILD_BYTES; i++)
+        for (uint32_t i = 0; i < build_bytes && i < STOOK_STACK_BUILD_BYTES; i++)
                 sprintf(text + 2 * i, "%02x", build[i]);
         if (!m)
                 return false;
@@ -87,7 +87,7 @@ static void read_mappings(struct reading *r)
 }
 
 /* Has the mapping the module's file? A link to it may lie in another folder. */
-static bool is_named(const struct reading *r, size_t mapping, const struct stook_profile_module *m)
+static bool is_named(const struct reading *r, size_t mapping, const struct stook_stack_module *m)
 {
         const char *file = pprof_string(r->p, r->p->mappings[mapping].file);
         char path[sizeof m->file + 1];
@@ -102,9 +102,9 @@ static int closed_module(struct reading *r, uint64_t address, uint32_t modules)
         uint32_t i = modules < r->module_count ? modules : r->module_count;
 
         while (i-- > 0) {
-                const struct stook_profile_module *m = &r->modules[i];
+                const struct stook_stack_module *m = &r->modules[i];
 
-                if (!m->start || address - m->start >= m->end - m->start)
+                if (!m->start || m->is_program || address - m->start >= m->end - m->start)
                         continue;
                 for (size_t k = 0; k < r->own_mappings; k++)
                         if (r->p->mappings[k].start == m->start && is_named(r, k, m))
@@ -116,7 +116,7 @@ static int closed_module(struct reading *r, uint64_t address, uint32_t modules)
 
 static uint64_t closed_mapping(struct reading *r, int module)
 {
-        const struct stook_profile_module *m = &r->modules[module];
+        const struct stook_stack_module *m = &r->modules[module];
         char file[sizeof m->file + 1];
 
         snprintf(file, sizeof file, "%.*s", (int)sizeof m->file, m->file);
@@ -200,11 +200,10 @@ static int add_frame(struct reading *r, uint64_t address, uint32_t modules,
 }
 
 /* Return: 0; -ENOMEM. */
-static int add_stack(struct reading *r, uint32_t number, uint32_t modules,
-                     struct pprof_stack *stack)
+static int add_stack(struct reading *r, uint32_t number, struct pprof_stack *stack)
 {
         uint64_t frames[STOOK_STACK_FRAMES_MOST];
-        uint32_t count = heap_stack(r->memory, r->root, number, frames);
+        uint32_t modules, count = heap_stack(r->memory, r->root, number, frames, &modules);
         int error = 0;
 
         for (uint32_t i = 0; !error && i < count; i++)
@@ -229,7 +228,7 @@ static int add_bucket(struct reading *r, const void *copied)
         stook_profile_values(&r->state, bucket, v);
         if (!v[STOOK_PROFILE_ALLOC].objects)
                 return 0;
-        error = add_stack(r, bucket->stack, bucket->modules, &stack);
+        error = add_stack(r, bucket->stack, &stack);
         s = error ? NULL : pprof_add_sample(r->p);
         if (!s)
                 return -ENOMEM;
@@ -251,10 +250,10 @@ static int add_pair(struct reading *r, const void *copied)
         const struct stook_profile_pair *from = copied;
         struct pprof_stack born = { 0 }, died = { 0 };
         struct pprof_pair *pair;
-        int error = add_stack(r, from->born, from->modules, &born);
+        int error = add_stack(r, from->born, &born);
 
         if (!error)
-                error = add_stack(r, from->died, from->modules, &died);
+                error = add_stack(r, from->died, &died);
         pair = error ? NULL : pprof_add_pair(r->p);
         if (!pair)
                 return -ENOMEM;
@@ -321,12 +320,15 @@ static int read_all(struct reading *r)
         if (!error && !r->state.interval)
                 error = -ENOTSUP;
         if (!error)
-                error = copy(r, r->root->profile_modules, r->modules,
-                             STOOK_PROFILE_MODULES * sizeof *r->modules);
+                error = copy(r, r->root->stack_modules, r->modules,
+                             STOOK_STACK_MODULES * sizeof *r->modules);
+        if (!error)
+                error = copy(r, r->root->stack_modules_made, &r->module_count,
+                             sizeof r->module_count);
         if (error)
                 return error;
-        r->module_count = r->state.modules < STOOK_PROFILE_MODULES ? r->state.modules
-                                                                   : STOOK_PROFILE_MODULES;
+        if (r->module_count > STOOK_STACK_MODULES)
+                r->module_count = STOOK_STACK_MODULES;
         pprof_add_string(r->p, "");
         if (!pprof_add_types(r->p) || !add_named(r, UNKNOWN, "[no stack]") ||
             !add_named(r, OUTER, "[outer calls]"))
@@ -349,7 +351,7 @@ int profile_live(struct pprof *p, struct memory *memory, const struct library *l
 
         memset(p, 0, sizeof *p);
         if (r)
-                r->modules = calloc(STOOK_PROFILE_MODULES, sizeof *r->modules);
+                r->modules = calloc(STOOK_STACK_MODULES, sizeof *r->modules);
         if (r && r->modules) {
                 r->p = p;
                 r->memory = memory;

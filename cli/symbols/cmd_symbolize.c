@@ -2,8 +2,9 @@
  * Purpose: `stook symbolize --pid PID`: names for the addresses of call stacks of a process. The
  * library executes it for its reports (src/report/report_stack.c), so that nothing of a heap that
  * may be broken is needed.
- * Standard input: a line for each stack, with return addresses in hexadecimal, innermost first; or
- * the registers of a call and a copy of its stack (src/report/report_stack.c).
+ * Standard input: a line for each stack, with return addresses in hexadecimal, innermost first, of
+ * files that the process has closed FILE+OFFSET; or the registers of a call and a copy of its stack
+ * (src/report/report_stack.c).
  * Standard output: for each stack a line for each frame (frames.h), and an empty line. So much only
  * once all of it is known: what reads it takes all or nothing.
  * With --leaks it prints the report of a search for leaks (leaks.h).
@@ -50,10 +51,10 @@ static void unblock_signals(void)
 }
 
 /* "@BYTES FROM PC REGISTER VALUE ...", all hexadecimal. */
-static bool read_call(char *line, struct symbols_call *call)
+static bool read_call(struct symbols *symbols, char *line, struct symbols_call *call)
 {
         uint64_t numbers[FRAMES_MOST];
-        size_t count = frames_read(line + 1, numbers);
+        size_t count = frames_read(symbols, line + 1, numbers);
 
         call->count = 0;
         if (count < 3 || count % 2 == 0 || numbers[0] > STACK_MOST)
@@ -78,8 +79,8 @@ static size_t read_stack(struct symbols *symbols, pid_t pid, char *line, uint64_
         size_t count = 0;
 
         if (*line != '@')
-                return frames_read(line, addresses);
-        if (!read_call(line, &call))
+                return frames_read(symbols, line, addresses);
+        if (!read_call(symbols, line, &call))
                 return 0;
         if (fread(call.copy, 1, call.bytes, stdin) == call.bytes)
                 count = symbols_walk(symbols, pid, &call, addresses, FRAMES_MOST);
@@ -87,17 +88,19 @@ static size_t read_stack(struct symbols *symbols, pid_t pid, char *line, uint64_
         return count;
 }
 
-/* Is each word of a stack's line an address? False, and said: this one is none. */
+/* Is each word of a stack's line an address, or FILE+OFFSET? False, and said: this one is not. */
 static bool has_addresses(char *line)
 {
-        char *end;
+        char *end, *number;
         size_t length;
 
         for (char *word = line; *(word += strspn(word, SPACE)); word += length) {
                 length = strcspn(word, SPACE);
+                number = *word == '/' ? memchr(word, '+', length) : NULL;
+                number = number ? number + 1 : word;
                 errno = 0;
-                strtoull(word, &end, 16);
-                if (isxdigit((unsigned char)*word) && end == word + length && !errno)
+                strtoull(number, &end, 16);
+                if (isxdigit((unsigned char)*number) && end == word + length && !errno)
                         continue;
                 word[length] = '\0';
                 say(stderr, "stook symbolize: '%s' is no address\n", word);

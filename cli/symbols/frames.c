@@ -17,17 +17,25 @@
 
 #define STATIC_MOST 3                   /* static functions of the library in a row */
 
-size_t frames_read(char *line, uint64_t *addresses)
+size_t frames_read(struct symbols *symbols, char *line, uint64_t *addresses)
 {
         size_t count = 0;
-        char *end;
+        char *end, *plus;
 
         while (count < FRAMES_MOST) {
-                uint64_t address = strtoull(line, &end, 16);
+                uint64_t start = 0, address;
 
+                line += strspn(line, " ");
+                plus = *line == '/' ? strchr(line, '+') : NULL;
+                if (plus) {
+                        *plus = '\0';
+                        start = symbols_add_file(symbols, line);
+                        line = plus + 1;
+                }
+                address = strtoull(line, &end, 16);
                 if (end == line)
                         break;
-                addresses[count++] = address;
+                addresses[count++] = start + address;
                 line = end;
         }
         return count;

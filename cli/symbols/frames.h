@@ -20,8 +20,11 @@ struct frames {
         unsigned count;
 };
 
-/* Reads addresses in hexadecimal. Return: how many, at most FRAMES_MOST. */
-size_t frames_read(char *line, uint64_t *addresses);
+/*
+ * Reads addresses in hexadecimal, also FILE+OFFSET, of a file that was closed: those are where
+ * @symbols takes it to be. Return: how many, at most FRAMES_MOST.
+ */
+size_t frames_read(struct symbols *symbols, char *line, uint64_t *addresses);
 
 /* Return addresses, innermost first. Return: 0, or -ENOMEM. */
 int  frames_of(struct symbols *symbols, const uint64_t *addresses, size_t count,

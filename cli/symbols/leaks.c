@@ -78,7 +78,8 @@ static bool read_group(const struct leaks_request *request, struct report *repor
         struct frames frames;
         struct group *group;
 
-        if (frames_of(request->symbols, addresses, frames_read(line, addresses), &frames))
+        if (frames_of(request->symbols, addresses,
+                      frames_read(request->symbols, line, addresses), &frames))
                 return false;
         if (leaks_are_suppressed(&frames, request->suppress)) {
                 report->suppressed += objects;

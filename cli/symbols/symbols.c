@@ -70,7 +70,36 @@ void symbols_release(struct symbols *symbols)
                 return;
         if (symbols->dwfl)
                 dwfl_end(symbols->dwfl);
+        for (size_t i = 0; i < SYMBOLS_FILES_MOST; i++)
+                free(symbols->files[i]);
         free(symbols);
+}
+
+/* A process's addresses have 47 bits, or 56 where it asks for them. */
+#define FILE_SHIFT 57
+#define FILE_BYTES (UINT64_C(1) << 32)
+
+uint64_t symbols_add_file(struct symbols *symbols, const char *path)
+{
+        size_t i = 0;
+        uint64_t start;
+
+        while (i < SYMBOLS_FILES_MOST && symbols->files[i] && strcmp(symbols->files[i], path))
+                i++;
+        if (i == SYMBOLS_FILES_MOST)
+                return 0;
+        start = (UINT64_C(1) << FILE_SHIFT) + i * FILE_BYTES;
+        if (symbols->files[i])
+                return start;
+        symbols->files[i] = strdup(path);
+        if (!symbols->files[i])
+                return 0;
+        dwfl_report_begin_add(symbols->dwfl);
+        /* Without the file its name and the offsets are left. */
+        if (!dwfl_report_elf(symbols->dwfl, path, path, -1, start, false))
+                dwfl_report_module(symbols->dwfl, path, start, start + FILE_BYTES);
+        dwfl_report_end(symbols->dwfl, NULL, NULL);
+        return start;
 }
 
 static const char *name_of(Dwarf_Die *function)
@@ -213,6 +242,13 @@ void symbols_find(struct symbols *symbols, uint64_t address, bool is_return,
         each(&symbol, data);
 }
 
+const char *symbols_file_at(struct symbols *symbols, uint64_t address)
+{
+        Dwfl_Module *module = dwfl_addrmodule(symbols->dwfl, address);
+
+        return module ? dwfl_module_info(module, NULL, NULL, NULL, NULL, NULL, NULL, NULL) : NULL;
+}
+
 void symbols_build_id(struct symbols *symbols, uint64_t address, char id[129])
 {
         Dwfl_Module *module = dwfl_addrmodule(symbols->dwfl, address);
@@ -282,10 +318,22 @@ void symbols_release(struct symbols *symbols)
         (void)symbols;
 }
 
+uint64_t symbols_add_file(struct symbols *symbols, const char *path)
+{
+        (void)symbols, (void)path;
+        return 0;
+}
+
 void symbols_find(struct symbols *symbols, uint64_t address, bool is_return,
                   void (*each)(const struct symbol *symbol, void *data), void *data)
 {
         (void)symbols, (void)address, (void)is_return, (void)each, (void)data;
+}
+
+const char *symbols_file_at(struct symbols *symbols, uint64_t address)
+{
+        (void)symbols, (void)address;
+        return NULL;
 }
 
 void symbols_build_id(struct symbols *symbols, uint64_t address, char id[129])

@@ -20,6 +20,13 @@ struct symbols *symbols_of_process(pid_t pid);
 /* The modules that are mapped as a file of the form of /proc/PID/maps says. NULL: as above. */
 struct symbols *symbols_of_maps(FILE *maps);
 void symbols_release(struct symbols *symbols);
+/*
+ * Adds a file that is not mapped, or not any more: where it is taken to begin from now on, which is
+ * at none of the process's addresses; the same each time. 0: there is no room for it.
+ */
+uint64_t symbols_add_file(struct symbols *symbols, const char *path);
+/* The file that is mapped there, or was added; valid until the next one is added. NULL: none. */
+const char *symbols_file_at(struct symbols *symbols, uint64_t address);
 
 /* One function at an address; several where functions were inlined, the innermost first. */
 struct symbol {

@@ -10,8 +10,11 @@
 
 #include <elfutils/libdwfl.h>
 
+#define SYMBOLS_FILES_MOST 1024
+
 struct symbols {
         Dwfl *dwfl;
+        char *files[SYMBOLS_FILES_MOST];        /* that were added; NULL: no more */
 };
 
 #endif

@@ -40,7 +40,7 @@ static void put_track(struct stook_text *to, const char *did,
         stook_text_words(to, did);
         stook_text_number(to, track->thread, 10);
         stook_text_words(to, ":\n");
-        stook_report_put_addresses(to, frames, count);
+        stook_report_put_addresses(to, track->stack, frames, count);
 }
 
 static void put_sample(struct stook_text *to, uintptr_t at, const struct stook_report_about *about)

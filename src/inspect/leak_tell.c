@@ -79,10 +79,9 @@ static void put_groups(struct stook_text *text, const struct stook_leaks *leaks,
                 stook_text_number(text, group->objects, 16);
                 stook_text_put(text, ' ');
                 stook_text_number(text, group->bytes, 16);
-                for (unsigned f = 0; f < n; f++) {
-                        stook_text_put(text, ' ');
-                        stook_text_number(text, frames[f], 16);
-                }
+                stook_text_put(text, ' ');
+                for (unsigned f = 0; f < n; f++)
+                        stook_report_put_frame(text, group->stack, frames[f]);
                 stook_text_put(text, '\n');
         }
 }
@@ -138,7 +137,7 @@ static void put_group(struct stook_text *text, const struct stook_leak_group *gr
                                            group->objects, group->bytes);
         if (!n)
                 stook_text_words(text, "    unknown calls\n");
-        stook_report_put_addresses(text, frames, n);
+        stook_report_put_addresses(text, group->stack, frames, n);
 }
 
 static void tell_plainly(struct stook_text *text, const struct stook_leaks *leaks, uint32_t pid)

@@ -41,8 +41,9 @@ struct stook_root stook_root = {
         .profile = &stook_profile,
         .profile_buckets = stook_profile_buckets,
         .profile_pairs = stook_profile_pairs,
-        .profile_modules = stook_profile_modules,
         .stack_blocks = stook_stack_blocks,
+        .stack_modules = stook_stack_modules,
+        .stack_modules_made = &stook_stack_modules_made,
         .layout = { STOOK_ROOT_LAYOUT(STOOK_ROOT_LAYOUT_OF) },
 };
 

@@ -153,8 +153,8 @@ void stook_request_empty_slots(void);
         X(stook_heap, next) X(stook_heap, limit) X(stook_heap, bytes) X(stook_heap, peak) \
         X(stook_heap, large_bytes) X(stook_heap, refusals) X(stook_heap, spilled) \
         X(stook_option_state, name) X(stook_option_state, value) X(stook_option_state, source) \
-        X(stook_profile_state, modules) X(stook_profile_bucket, windows) \
-        X(stook_profile_pair, lives) X(stook_profile_module, file) \
+        X(stook_profile_state, lifetimes) X(stook_profile_bucket, windows) \
+        X(stook_profile_pair, lives) X(stook_stack_module, file) \
         X(stook_profile_life, stack) X(stook_stack, frames) X(stook_debug_tail, tracks) \
         X(stook_debug, tail)
 
@@ -204,8 +204,9 @@ struct stook_root {
         const struct stook_profile_state *profile;
         struct stook_profile_bucket *const *profile_buckets;    /* [STOOK_PROFILE_CHAINS] */
         struct stook_profile_pair *const *profile_pairs;        /* likewise */
-        const struct stook_profile_module *profile_modules;     /* [STOOK_PROFILE_MODULES] */
         char *const *stack_blocks;      /* [STOOK_STACK_BLOCKS] */
+        const struct stook_stack_module *stack_modules;         /* [STOOK_STACK_MODULES] */
+        const uint32_t *stack_modules_made;
         struct stook_request request;
         uint16_t layout[STOOK_ROOT_LAYOUT_COUNT];
 };

@@ -41,6 +41,8 @@ uint32_t stook_process_id(void);
 uint32_t stook_process_parent_id(void);
 /* The name of the program, without folders. */
 const char *stook_process_name(void);
+/* The program's file, in @bytes bytes, cut; "": not known. */
+void stook_process_path(char *path, size_t bytes);
 /* The kernel's number of this thread; that of the first one is the process id. */
 uint32_t stook_process_thread_id(void);
 /* At most 15 bytes, for this thread, in /proc and debuggers. */

@@ -15,6 +15,7 @@
 #include <sys/auxv.h>
 #include <sys/prctl.h>
 #include <sys/uio.h>
+#include <unistd.h>
 
 #include "os/system_call.h"
 #include "process/process.h"
@@ -28,6 +29,13 @@ const char *stook_process_name(void)
             *program_invocation_short_name)
                 return program_invocation_short_name;
         return "a program";
+}
+
+void stook_process_path(char *path, size_t bytes)
+{
+        ssize_t n = readlink("/proc/self/exe", path, bytes - 1);
+
+        path[n > 0 ? n : 0] = '\0';
 }
 
 uint32_t stook_process_id(void)

@@ -148,7 +148,6 @@ struct stook_profile_windows {
 struct stook_profile_bucket {
         struct stook_profile_bucket *next;      /* const; of the same hash */
         uint32_t stack;                 /* const; stack/stack.h; 0: not known */
-        uint32_t modules;               /* const: so many were known then (profile_modules.c) */
         uint64_t claim;                 /* atomic: since when (ns) a thread has it; 0: none has */
         struct stook_profile_sums allocated, freed;
         struct stook_profile_saved peak, mark;
@@ -161,8 +160,6 @@ struct stook_profile_bucket {
 struct stook_profile_pair {
         struct stook_profile_pair *next;        /* const */
         uint32_t born, died;            /* const: stacks */
-        uint32_t modules;               /* const: as in the bucket */
-        uint32_t unused;
         uint64_t samples, objects, bytes;       /* atomic, relaxed; the latter two in parts */
         uint64_t elsewhere;             /* objects freed by another thread, as `objects` */
         uint64_t lives[STOOK_PROFILE_LIVES];    /* objects by powers of two of ns, as `objects` */
@@ -180,7 +177,6 @@ struct stook_profile_state {
         uint64_t peak_number, mark_number;      /* atomic; 0: none yet. I3 */
         uint64_t peak_at, mark_at;      /* atomic, relaxed: ns */
         uint32_t lifetimes;             /* atomic, relaxed: pairs are kept */
-        uint32_t modules;               /* atomic: how many of the modules are made */
 };
 extern struct stook_profile_state stook_profile STOOK_HIDDEN;
 extern struct stook_profile_bucket *stook_profile_buckets[STOOK_PROFILE_CHAINS] STOOK_HIDDEN;
@@ -212,26 +208,5 @@ struct stook_profile_value {
 void stook_profile_values(const struct stook_profile_state *state,
                           const struct stook_profile_bucket *bucket,
                           struct stook_profile_value values[STOOK_PROFILE_KINDS]);
-
-/* ---- profile_modules.c: files that were mapped where stacks were taken ---- */
-#define STOOK_PROFILE_MODULES     256
-#define STOOK_PROFILE_BUILD_BYTES 32
-struct stook_profile_module {
-        uint64_t start, end;            /* const once `start` is not 0; start: atomic */
-        uint8_t  build[STOOK_PROFILE_BUILD_BYTES];
-        uint32_t build_bytes;           /* 0: it has none */
-        char     file[212];
-};
-extern struct stook_profile_module stook_profile_modules[STOOK_PROFILE_MODULES] STOOK_HIDDEN;
-/* Notes the files of the frames of a stack. Returns how many modules are known then. */
-uint32_t stook_profile_note_modules(uint32_t stack);
-/*
- * The build id of the file that is mapped from @start on. @used: a call of this thread is in it.
- * Returns bytes; 0: none.
- */
-uint32_t stook_profile_build_id(uintptr_t start, bool used,
-                                uint8_t build[STOOK_PROFILE_BUILD_BYTES]);
-/* A module that is not mapped any more and lay at @address when @modules were known; or -1. */
-int stook_profile_closed_module(uintptr_t address, uint32_t modules);
 
 #endif

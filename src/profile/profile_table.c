@@ -66,7 +66,6 @@ struct stook_profile_bucket *stook_profile_bucket(uint32_t stack)
         if (!fresh)
                 return NULL;
         fresh->stack = stack;
-        fresh->modules = stook_profile_note_modules(stack);
         do {
                 /* Another thread may have made it meanwhile: this one is then lost. */
                 found = find(first, stack);
@@ -120,7 +119,6 @@ static struct stook_profile_pair *pair_of(uint32_t born, uint32_t died)
                 return NULL;
         fresh->born = born;
         fresh->died = died;
-        fresh->modules = stook_profile_note_modules(died);
         do {
                 found = find_pair(first, born, died);
                 if (found)

@@ -4,7 +4,7 @@
  *   sample_type   objects/count and space/bytes of alloc_, inuse_, peak_ and growth_
  *   sample        for each call stack; addresses are those of the calls, innermost first
  *   mapping       from /proc/self/maps: what is executable, and where each such file begins; and
- *                 files that were closed (profile_modules.c)
+ *                 files that were closed (stack_modules.c)
  *   location      its number is its address, and of a closed file its module, too; 1: the stack is
  *                 not known; 2: outer calls, left out
  * What pprof has no field for stands in fields that are not its own (profile_file.h), which readers
@@ -41,8 +41,8 @@ static struct {
         uint64_t strings;               /* written so far */
         size_t   mapping_count;
         struct { uintptr_t start, end; } mappings[MAPPINGS_MAX];
-        size_t   closed[STOOK_PROFILE_MODULES];         /* their mappings; 0: none */
-        uint8_t  build[STOOK_PROFILE_BUILD_BYTES];      /* of the file that was mapped last */
+        size_t   closed[STOOK_STACK_MODULES];         /* their mappings; 0: none */
+        uint8_t  build[STOOK_STACK_BUILD_BYTES];      /* of the file that was mapped last */
         uint32_t build_bytes;
         unsigned char long_text[MESSAGE_BYTES], stack_text[MESSAGE_BYTES];
         uint64_t *locations;            /* a table of those that are written; 0: none */
@@ -152,7 +152,7 @@ static size_t add_mapping(uintptr_t start, uintptr_t end, uint64_t offset, const
                           const uint8_t *build, uint32_t build_bytes)
 {
         static const char digits[] = "0123456789abcdef";
-        char text[2 * STOOK_PROFILE_BUILD_BYTES + 1];
+        char text[2 * STOOK_STACK_BUILD_BYTES + 1];
         MESSAGE(m, SMALL);
 
         if (writer.mapping_count == MAPPINGS_MAX)
@@ -189,7 +189,7 @@ static bool write_mapping(const char *line, void *data)
                 return false;
         /* The id of what is mapped from a file's beginning on goes for its other mappings. */
         if (!offset && *file == '/')
-                writer.build_bytes = stook_profile_build_id(start, false, writer.build);
+                writer.build_bytes = stook_stack_build_id(start, false, writer.build);
         else if (!offset || *file != '/')
                 writer.build_bytes = 0;
         return !add_mapping(start, end, offset, file, writer.build, writer.build_bytes);
@@ -208,7 +208,7 @@ static uint64_t mapping_of(uintptr_t address)
 /* Of a file that was closed. */
 static uint64_t closed_mapping(unsigned module)
 {
-        const struct stook_profile_module *m = &stook_profile_modules[module];
+        const struct stook_stack_module *m = &stook_stack_modules[module];
         size_t number = writer.closed[module];
 
         if (!number) {
@@ -318,7 +318,7 @@ static void write_named_location(uint64_t id, const char *name)
 /* ---- samples ---- */
 
 /* Calls begin one byte before the return address, at the latest. */
-static void put_stack(struct message *sample, unsigned field, uint32_t stack, uint32_t modules)
+static void put_stack(struct message *sample, unsigned field, uint32_t stack)
 {
         uintptr_t frames[STOOK_STACK_FRAMES_MOST];
         unsigned count = stook_stack_frames(stack, frames, STOOK_STACK_FRAMES_MOST);
@@ -326,7 +326,7 @@ static void put_stack(struct message *sample, unsigned field, uint32_t stack, ui
 
         for (unsigned i = 0; i < count; i++) {
                 uintptr_t call = frames[i] - 1;
-                int module = stook_profile_closed_module(call, modules);
+                int module = stook_stack_closed_module(stack, call);
 
                 if (need_location(call, module))
                         put_number(&locations, location_of(call, module));
@@ -356,7 +356,7 @@ static void write_sample(const struct stook_profile_bucket *bucket, void *data)
         stook_profile_values(&stook_profile, bucket, v);
         if (!v[STOOK_PROFILE_ALLOC].objects)
                 return;
-        put_stack(&sample, SAMPLE_LOCATION, bucket->stack, bucket->modules);
+        put_stack(&sample, SAMPLE_LOCATION, bucket->stack);
         for (unsigned i = 0; i < STOOK_PROFILE_KINDS; i++) {
                 put_number(&values, (uint64_t)v[i].objects);
                 put_number(&values, (uint64_t)v[i].bytes);
@@ -377,8 +377,8 @@ static void write_pair(const struct stook_profile_pair *p, void *data)
 
         (void)data;
         copy_words(&more, &p->samples, sizeof more);
-        put_stack(&pair, PAIR_BORN, p->born, p->modules);
-        put_stack(&pair, PAIR_DIED, p->died, p->modules);
+        put_stack(&pair, PAIR_BORN, p->born);
+        put_stack(&pair, PAIR_DIED, p->died);
         put_bytes(&pair, PAIR_VALUES, &more, sizeof more);
         write_message(PROFILE_PAIR, &pair);
 }

@@ -63,6 +63,8 @@ STOOK_COLD void stook_report_event(const struct stook_report_about *about);
 struct stook_report_stack_source {
         uint32_t (*here)(unsigned skip);
         unsigned (*frames)(uint32_t id, uintptr_t *frames, unsigned most);
+        /* The file that lay at @address and was closed since, and where it began. NULL: none. */
+        const char *(*closed)(uint32_t id, uintptr_t address, uintptr_t *start);
 };
 void stook_report_set_stacks(const struct stook_report_stack_source *source);
 /* ---- report_stack.c: where the command is ---- */
@@ -154,7 +156,15 @@ const char *stook_text_read(const char *text, uintptr_t *number);
 /* Two hexadecimal digits. */
 void stook_text_byte(struct stook_text *text, uint8_t byte);
 
-/* report_stack.c: a line for each frame of a call stack, "    #0 0x... in MODULE+0x...". */
-void stook_report_put_addresses(struct stook_text *text, const uintptr_t *frames, unsigned count);
+/*
+ * report_stack.c: a frame of the stack @id as the helper takes it, and a blank: its address in
+ * hexadecimal, or FILE+OFFSET of a file that was closed since. Where less than so much room is left
+ * it is an address all the same: those of a report's stacks need less.
+ */
+#define STOOK_REPORT_FRAME_ROOM 3072
+void stook_report_put_frame(struct stook_text *text, uint32_t id, uintptr_t address);
+/* A line for each frame of a call stack, "    #0 0x... in MODULE+0x...". */
+void stook_report_put_addresses(struct stook_text *text, uint32_t id, const uintptr_t *frames,
+                                unsigned count);
 
 #endif

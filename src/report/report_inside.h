@@ -43,10 +43,11 @@ enum {
 /* The stacks of a report, and the lines that name their frames. */
 struct stook_report_stacks {
         unsigned  count[STOOK_REPORT_STACKS];
+        uint32_t  id[STOOK_REPORT_STACKS];      /* 0: not of the stack layer */
         uintptr_t frames[STOOK_REPORT_STACKS][STOOK_REPORT_FRAMES];
         char      stack[STOOK_REPORT_STACK];
         char      request[STOOK_REPORT_STACK +
-                          STOOK_REPORT_STACKS * (STOOK_REPORT_FRAMES * 17 + 1)];
+                          STOOK_REPORT_STACKS * (STOOK_REPORT_FRAMES * 17 + 1) + 8192];
         char      lines[8192];          /* a line for each frame; an empty one behind each stack */
         struct stook_helper helper;
 };

@@ -8,10 +8,10 @@
  * a copy of its stack, and finds the callers itself.
  * Place: called by report_tell.c.
  * Concurrency: any thread, any instruction; the stacks are of the caller's room.
- * Protocol: for each stack a line of hexadecimal addresses. Or, for one that the helper is to walk,
- *  a line "@BYTES FROM PC REGISTER VALUE ...", registers by DWARF's numbers, and behind the line so
- *  many bytes of memory from FROM on. The answer has for each stack a line for each frame, and an
- *  empty line.
+ * Protocol: for each stack a line of frames (stook_report_put_frame). Or, for one that the helper
+ *  is to walk, a line "@BYTES FROM PC REGISTER VALUE ...", registers by DWARF's numbers, and behind
+ *  the line so many bytes of memory from FROM on. The answer has for each stack a line for each
+ *  frame, and an empty line.
  *
  * The command `stook` is where STOOK_SYMBOLIZER says, else beside the library's file, as in a build
  * folder, else where the library was configured to be installed. A program that has more rights
@@ -100,6 +100,7 @@ static struct stook_report_stack_source source;
 void stook_report_set_stacks(const struct stook_report_stack_source *of)
 {
         source.frames = of->frames;
+        source.closed = of->closed;
         __atomic_store_n(&source.here, of->here, __ATOMIC_RELEASE);
 }
 
@@ -121,6 +122,7 @@ static void copy_frames(const struct stook_report_about *about, uint32_t (*here)
         for (unsigned i = 0; i < STOOK_REPORT_STACKS; i++) {
                 uint32_t id = i == STOOK_REPORT_HERE ? here(0) : tracks[i] ? tracks[i]->stack : 0;
 
+                stacks->id[i] = id;
                 if (id)
                         stacks->count[i] = source.frames(id, stacks->frames[i],
                                                          STOOK_REPORT_FRAMES);
@@ -135,11 +137,32 @@ static void put_hex(struct stook_text *text, uint64_t n)
         stook_text_put(text, ' ');
 }
 
+/* NULL: it is there still, or nothing is known of it. */
+static const char *closed_file(uint32_t id, uintptr_t address, uintptr_t *start)
+{
+        return id && source.closed ? source.closed(id, address - 1, start) : NULL;
+}
+
+void stook_report_put_frame(struct stook_text *text, uint32_t id, uintptr_t address)
+{
+        uintptr_t start = 0;
+        const char *file = closed_file(id, address, &start);
+
+        if (file && !file[strcspn(file, " \t\r\n+")] &&
+            text->room - text->bytes > STOOK_REPORT_FRAME_ROOM) {
+                stook_text_words(text, file);
+                stook_text_put(text, '+');
+        } else {
+                start = 0;
+        }
+        put_hex(text, address - start);
+}
+
 static void put_addresses(struct stook_text *text, const struct stook_report_stacks *stacks,
                           unsigned which)
 {
         for (unsigned f = 0; f < stacks->count[which]; f++)
-                put_hex(text, stacks->frames[which][f]);
+                stook_report_put_frame(text, stacks->id[which], stacks->frames[which][f]);
         stook_text_put(text, '\n');
 }
 
@@ -245,30 +268,33 @@ static bool look(const char *line, void *data)
         return search->found;
 }
 
-static void put_module(struct stook_text *text, uintptr_t address)
+static void put_module(struct stook_text *text, uint32_t id, uintptr_t address)
 {
         struct search search = { .address = address - 1 };
-        const char *name;
+        const char *file = closed_file(id, address, &search.module.base);
 
         stook_text_pointer(text, (const void *)address);
-        stook_file_each_line("/proc/self/maps", look, &search);
-        if (search.found) {
-                name = strrchr(search.module.path, '/') + 1;
+        if (!file)
+                stook_file_each_line("/proc/self/maps", look, &search);
+        if (search.found)
+                file = search.module.path;
+        if (file) {
                 stook_text_words(text, " in ");
-                stook_text_plain(text, name);
+                stook_text_plain(text, strrchr(file, '/') + 1);
                 stook_text_put(text, '+');
                 stook_text_pointer(text, (const void *)(address - search.module.base));
         }
         stook_text_put(text, '\n');
 }
 
-void stook_report_put_addresses(struct stook_text *text, const uintptr_t *frames, unsigned count)
+void stook_report_put_addresses(struct stook_text *text, uint32_t id, const uintptr_t *frames,
+                                unsigned count)
 {
         for (unsigned f = 0; f < count; f++) {
                 stook_text_words(text, "    #");
                 stook_text_number(text, f, 10);
                 stook_text_put(text, ' ');
-                put_module(text, frames[f]);
+                put_module(text, id, frames[f]);
         }
 }
 
@@ -278,7 +304,7 @@ static void name_modules(struct stook_report_stacks *stacks)
 
         for (unsigned i = 0; i < STOOK_REPORT_STACKS; i++) {
                 for (unsigned f = 0; f < stacks->count[i]; f++)
-                        put_module(&text, stacks->frames[i][f]);
+                        put_module(&text, stacks->id[i], stacks->frames[i][f]);
                 stook_text_put(&text, '\n');
         }
         stacks->lines[text.bytes] = '\0';

@@ -1,6 +1,7 @@
 /*
  * Purpose: call stacks by number. A caller keeps 4 bytes for the stack of an allocation; equal
- * stacks have one number and are stored once (stack_table.c, stack_walk.c).
+ * stacks have one number and are stored once (stack_table.c, stack_walk.c); the files of their
+ * addresses are noted (stack_modules.c).
  * Place: called by the layers that watch objects, if a mode that wants stacks is on; calls pages
  * for memory.
  * Concurrency: any thread, any instruction, but for the start. No lock.
@@ -50,7 +51,7 @@ struct stook_stack {
         uint32_t  hash;
         uint32_t  next;                 /* number of the next one in the bucket; 0: none */
         uint32_t  count;                /* of frames */
-        uint32_t  unused;
+        uint32_t  modules;              /* so many were known then */
         uintptr_t frames[];
 };
 #define STOOK_STACK_UNIT        16
@@ -64,6 +65,8 @@ extern char *stook_stack_blocks[STOOK_STACK_BLOCKS] STOOK_HIDDEN;
 bool stook_stack_table_start(void);
 /* The number of a stack of @count frames, at most STOOK_STACK_FRAMES_MOST. */
 uint32_t stook_stack_number(const uintptr_t *frames, unsigned count);
+/* Of a stack; 0 for a number that is no stack's. */
+uint32_t stook_stack_modules_of(uint32_t id);
 /* Bytes of metadata that hold stacks. */
 size_t stook_stack_bytes(void);
 
@@ -77,5 +80,31 @@ size_t stook_stack_bytes(void);
  */
 unsigned stook_stack_by_rules(const uintptr_t *frame, uintptr_t *frames, unsigned most);
 #endif
+
+/* ---- stack_modules.c: files that were mapped where stacks were taken ---- */
+#define STOOK_STACK_MODULES     256
+#define STOOK_STACK_BUILD_BYTES 32
+struct stook_stack_module {
+        uint64_t start, end;            /* const once `start` is not 0; start: atomic */
+        uint8_t  build[STOOK_STACK_BUILD_BYTES];
+        uint32_t build_bytes;           /* 0: it has none */
+        uint32_t is_program;            /* which is never closed */
+        char     file[208];
+};
+extern struct stook_stack_module stook_stack_modules[STOOK_STACK_MODULES] STOOK_HIDDEN;
+extern uint32_t stook_stack_modules_made STOOK_HIDDEN;  /* atomic: how many, or more */
+
+void stook_stack_modules_start(void);
+/* Notes the files of this thread's calls. Returns how many modules are known then. */
+uint32_t stook_stack_note_modules(const uintptr_t *frames, unsigned count);
+/*
+ * The build id of the file that is mapped from @start on. @used: a call of this thread is in it.
+ * Returns bytes; 0: none.
+ */
+uint32_t stook_stack_build_id(uintptr_t start, bool used, uint8_t build[STOOK_STACK_BUILD_BYTES]);
+/* The module that lay at @address when stack @id was taken; or -1. */
+int stook_stack_module(uint32_t id, uintptr_t address);
+/* The same, if it is not mapped there any more. */
+int stook_stack_closed_module(uint32_t id, uintptr_t address);
 
 #endif

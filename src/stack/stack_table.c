@@ -123,6 +123,7 @@ uint32_t stook_stack_number(const uintptr_t *frames, unsigned count)
                 return 0;
         stack->hash = hash;
         stack->count = count;
+        stack->modules = stook_stack_note_modules(frames, count);
         memcpy(stack->frames, frames, count * sizeof(*frames));
         for (;;) {
                 stack->next = end = head;
@@ -135,19 +136,32 @@ uint32_t stook_stack_number(const uintptr_t *frames, unsigned count)
         }
 }
 
+static const struct stook_stack *whole_stack(uint32_t id)
+{
+        const struct stook_stack *stack = NULL;
+
+        if (id < __atomic_load_n(&next_unit, __ATOMIC_RELAXED))
+                stack = stack_at(id);
+        return stack && stack->count <= STOOK_STACK_FRAMES_MOST ? stack : NULL;
+}
+
 unsigned stook_stack_frames(uint32_t id, uintptr_t *frames, unsigned most)
 {
-        const struct stook_stack *stack;
-        unsigned count;
+        const struct stook_stack *stack = whole_stack(id);
+        unsigned count = 0;
 
-        if (id >= __atomic_load_n(&next_unit, __ATOMIC_RELAXED))
-                return 0;
-        stack = stack_at(id);
-        if (!stack || stack->count > STOOK_STACK_FRAMES_MOST)
-                return 0;
-        count = stack->count < most ? stack->count : most;
-        memcpy(frames, stack->frames, count * sizeof(*frames));
+        if (stack)
+                count = stack->count < most ? stack->count : most;
+        if (count)
+                memcpy(frames, stack->frames, count * sizeof(*frames));
         return count;
+}
+
+uint32_t stook_stack_modules_of(uint32_t id)
+{
+        const struct stook_stack *stack = whole_stack(id);
+
+        return stack ? stack->modules : 0;
 }
 
 size_t stook_stack_bytes(void)

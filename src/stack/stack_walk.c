@@ -33,7 +33,18 @@ extern int backtrace(void **frames, int most) __attribute__((weak));
 static bool ready;                      /* atomic: I1 */
 static uintptr_t own_start, own_end;    /* written before `ready`: code of this shared library */
 
-static const struct stook_report_stack_source source = { stook_stack_here, stook_stack_frames };
+static const char *closed(uint32_t id, uintptr_t address, uintptr_t *start)
+{
+        int module = stook_stack_closed_module(id, address);
+
+        if (module < 0)
+                return NULL;
+        *start = stook_stack_modules[module].start;
+        return stook_stack_modules[module].file;
+}
+
+static const struct stook_report_stack_source source = { stook_stack_here, stook_stack_frames,
+                                                         closed };
 
 /*
  * The inner frames are the library's own. A shared library knows them by their addresses; linked
@@ -69,6 +80,7 @@ bool stook_stack_start(void)
         if (backtrace)
                 backtrace(frames, 2);
         stook_file_each_line("/proc/self/maps", find_own, NULL);
+        stook_stack_modules_start();
         __atomic_store_n(&ready, true, __ATOMIC_RELEASE);
         stook_report_set_stacks(&source);
         return true;

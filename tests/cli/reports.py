@@ -2,6 +2,7 @@
 """Proves: stook run takes the options that find faults, hands them to the program, and refuses what
 the library would not understand before the program starts; its exit status says what was found."""
 import os
+import re
 import signal
 import subprocess
 import tempfile
@@ -406,6 +407,82 @@ class Ordinary(Compiled):
             done = stook("symbolize", "--pid", str(os.getpid()), stdin=None, input=line + "\n")
             self.assertEqual(done.returncode, 0, line)
             self.assertRegex(done.stdout, r"^(0x0\n|0x1000\n)?\n+$", line)
+
+
+CLOSES = r"""
+#include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+int main(int argc, char **argv)
+{
+        void *library = dlopen(argv[1], RTLD_NOW);
+        void *(*make)(void) = library ? (void *(*)(void))dlsym(library, "make_it") : NULL;
+        char *object = make ? make() : NULL;
+
+        if (!object || dlclose(library))
+                return 1;
+        if (argc > 2) {
+                printf("%p\n", (void *)object);
+                fflush(stdout);
+                return read(0, object, 1) < 0;
+        }
+        object[100] = 0;
+        free(object);
+        return 0;
+}
+"""
+
+
+class Closed(Compiled):
+    def setUp(self):
+        super().setUp()
+        self.path = self.compile("plug.so", """
+#include <stdlib.h>
+void *make_it(void) { void *p = malloc(100); __asm__ volatile("" : "+r"(p)); return p; }
+""", "-g", "-shared", "-fPIC")
+        self.closes = self.compile("closes", CLOSES, "-g", "-ldl")
+
+    def said(self, *args, **environment):
+        done = subprocess.run([self.closes, *args], stdin=subprocess.DEVNULL, text=True,
+                              stderr=subprocess.PIPE, stdout=subprocess.PIPE,
+                              env=os.environ | {"LD_PRELOAD": DROP_IN, "STOOK_DEBUG": "FZPU",
+                                                "STOOK_ON_FAULT": "log"} | environment)
+        self.assertEqual(done.returncode, 0, done)
+        return done.stderr
+
+    def test_report(self):
+        """A plug-in that was closed has names, or its file and the offset there; if the file is
+        gone, too, the latter."""
+        plain = r"allocated by .*\n    #0 0x[0-9a-f]+ in plug\.so\+0x[0-9a-f]+\n"
+        said = self.said(self.path, STOOK_SYMBOLIZER="")
+        if not re.search(plain, said):
+            self.skipTest("this C library does not tell which file is where")
+        if has_libdw():
+            self.assertRegex(self.said(self.path), r"allocated by .*\n    #0 make_it .*:3\n"
+                                                   r"    #1 main .*:11\n")
+            ask = ["symbolize", "--pid", str(os.getpid())]
+            self.assertEqual(stook(*ask, stdin=None, input="/no+1x\n").returncode, 2)
+            done = stook(*ask, stdin=None, input="/no/such/plug.so+10 /no+2\n")
+            self.assertRegex(done.stdout, r"^0x\w+ in plug.so\+0x10\n0x\w+ in no\+0x2\n\n$")
+
+    def test_leaks_and_what(self):
+        if not has_libdw():
+            self.skipTest("built without libdw")
+        said = self.said(self.path, "stays", STOOK_LEAKS="1")
+        with subprocess.Popen([self.closes, self.path, "stays"], stdin=subprocess.PIPE,
+                              stdout=subprocess.PIPE, text=True,
+                              env=os.environ | {"LD_PRELOAD": DROP_IN, "STOOK_DEBUG": "U"}) as p:
+            address = p.stdout.readline().strip()
+            done = stook("what", str(p.pid), address)
+            p.stdin.close()
+        self.assertEqual(done.returncode, 0, done)
+        if "make_it" not in done.stdout and "in plug.so" not in self.said(self.path,
+                                                                          STOOK_SYMBOLIZER=""):
+            self.skipTest("this C library does not tell which file is where")
+        self.assertRegex(done.stdout, r"#0 make_it .*:3\n")
+        self.assertRegex(said, r"#0 make_it .*:3\n")
 
 
 if __name__ == "__main__":

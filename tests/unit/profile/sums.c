@@ -34,7 +34,6 @@ uint64_t stook_os_clock_ns(void) { return clock_ns; }
 uint64_t stook_os_random(void) { return random_now; }
 uint32_t stook_process_thread_id(void) { return 5; }
 uint32_t stook_stack_deep(unsigned skip) { return (void)skip, stack_now; }
-uint32_t stook_profile_note_modules(uint32_t stack) { return stack; }
 
 void *stook_meta_bump(size_t bytes, size_t align)
 {

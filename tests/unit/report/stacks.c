@@ -26,6 +26,17 @@ static unsigned frames_of(uint32_t id, uintptr_t *frames, unsigned most)
         return 3 - id;
 }
 
+static const char *closed_at_8000;              /* the file that was there; NULL: it is */
+
+static const char *closed(uint32_t id, uintptr_t address, uintptr_t *start)
+{
+        assert_true(id >= 1 && id <= 3);
+        if (address != 0x800f || !closed_at_8000)
+                return NULL;
+        *start = 0x7000;
+        return closed_at_8000;
+}
+
 static const struct stook_report_track by_11 = { 11, 2, 0 }, by_12 = { 12, 3, 0 };
 
 static struct stook_report_about tracked(struct stook_report_track tracks[2])
@@ -101,7 +112,7 @@ static void test_which_symbolizer(void **unused)
 
 static void test_stacks(void **unused)
 {
-        static const struct stook_report_stack_source source = { here, frames_of };
+        static const struct stook_report_stack_source source = { here, frames_of, closed };
         struct stook_report_track tracks[2];
         struct stook_report_about about = tracked(tracks);
 
@@ -122,6 +133,14 @@ static void test_stacks(void **unused)
         stook_report_about(&about);
         assert_string_equal(asked, "2345 8010 \n1 \n\n\n\n");
         assert_non_null(strstr(written, "    #0 0x2345 in pro gram+0x1345\n"));
+        closed_at_8000 = "/opt/plug.so";
+        stook_report_about(&about);
+        assert_string_equal(asked, "2345 /opt/plug.so+1010 \n1 \n\n\n\n");
+        assert_non_null(strstr(written, "    #1 0x8010 in plug.so+0x1010\n"));
+        closed_at_8000 = "/opt/plug in.so";     /* a name that the helper would not read */
+        stook_report_about(&about);
+        assert_string_equal(asked, "2345 8010 \n1 \n\n\n\n");
+        closed_at_8000 = NULL;
         answer = "use a.c:3\nmain a.c:9\n\nmake b.c:1 (inlined)\n\n\n\n\n";
         stook_report_about(&about);
         assert_string_equal(written, TRACKED_LINE PROGRAM "  found here\n"
