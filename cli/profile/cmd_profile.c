@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 #include "cli/commands.h"
+#include "cli/files/file_kind.h"
 #include "cli/info/info.h"
 #include "cli/memory/target.h"
 #include "cli/page/page.h"
@@ -23,14 +24,16 @@
 #include "cli/program/on_drop_in.h"
 #include "cli/text/option_text.h"
 #include "cli/text/plain_text.h"
+#include "cli/trace/trace_profile.h"
 
 #define TOP_DEFAULT 10
 #define TOP_MOST    1000000              /* arbitrary */
 
 static const char usage[] =
         "usage: stook profile [--type TYPE | --peak | --growth | --lifetimes | --suspects]\n"
-        "                     [--top N] [--all] [--folded | --svg | --html | --pprof]\n"
-        "                     [--for TIME] [--start[=TERMS]] [--library NAME] FILE|PID\n"
+        "                     [--top N] [--all] [--folded | --json | --svg | --html | --pprof]\n"
+        "                     [--for TIME] [--start[=TERMS]] [--library NAME]\n"
+        "                     FILE|TRACE|PID\n"
         "       stook profile --start[=TERMS] | --stop [--library NAME] PID\n";
 
 static const char help[] =
@@ -38,12 +41,14 @@ static const char help[] =
         "Shows a heap profile: which call stacks allocated what was in use at the peak. `stook\n"
         "run --profile FILE` writes one; so does any program with STOOK_PROFILE (see\n"
         "stook-env(7)). Of a running process that has one it is read from outside; the process\n"
-        "does nothing for it. Any other process begins one by --start.\n"
+        "does nothing for it. Any other process begins one by --start. A trace of `stook record\n"
+        "--stacks` is shown as one, too, and exactly.\n"
         "\n"
         "options:\n"
         "  --type TYPE    peak_space (the default) or peak_objects: bytes or objects, at the\n"
         "                 peak; inuse_...: in use now, or at the end; alloc_...: in all;\n"
-        "                 growth_...: in use now, less what was at the last mark\n"
+        "                 growth_...: in use now, less what was at the last mark; of a trace,\n"
+        "                 temporary_...: freed by its thread before its next allocation\n"
         "  --peak, --growth  as --type peak_space, --type growth_space\n"
         "  --lifetimes    how long objects lived, by the stacks of their allocation and free; of\n"
         "                 profiles with the term `lifetimes`\n"
@@ -51,6 +56,7 @@ static const char help[] =
         "  --top N        stacks to be printed (10)\n"
         "  --all          those, too, that stand on fewer than 4 samples\n"
         "  --folded       all stacks, one a line: functions from the outermost on, then the value\n"
+        "  --json         all stacks and values, the largest of the type first\n"
         "  --svg          a flame graph, to standard output\n"
         "  --html         a page with everything, to standard output: a flame graph to search and\n"
         "                 zoom, tables of stacks, lifetimes and suspects; of a process its caches\n"
@@ -64,7 +70,7 @@ static const char help[] =
         "  --help         show this\n";
 
 enum view { VIEW_TYPE, VIEW_LIFETIMES, VIEW_SUSPECTS };
-enum form { FORM_TEXT, FORM_FOLDED, FORM_SVG, FORM_HTML, FORM_PPROF };
+enum form { FORM_TEXT, FORM_FOLDED, FORM_JSON, FORM_SVG, FORM_HTML, FORM_PPROF };
 
 struct options {
         const char *type, *what, *library;      /* type: NULL: the default */
@@ -87,7 +93,7 @@ struct session {
 /* ---- options ---- */
 
 enum { OPTION_TYPE = OPTION_FIRST, OPTION_PEAK, OPTION_GROWTH, OPTION_LIFETIMES, OPTION_SUSPECTS,
-       OPTION_TOP, OPTION_ALL, OPTION_FOLDED, OPTION_SVG, OPTION_HTML, OPTION_PPROF,
+       OPTION_TOP, OPTION_ALL, OPTION_FOLDED, OPTION_JSON, OPTION_SVG, OPTION_HTML, OPTION_PPROF,
        OPTION_LIBRARY, OPTION_START, OPTION_STOP, OPTION_FOR, OPTION_HELP };
 
 static const struct option long_options[] = {
@@ -99,6 +105,7 @@ static const struct option long_options[] = {
         { "top", required_argument, NULL, OPTION_TOP },
         { "all", no_argument, NULL, OPTION_ALL },
         { "folded", no_argument, NULL, OPTION_FOLDED },
+        { "json", no_argument, NULL, OPTION_JSON },
         { "svg", no_argument, NULL, OPTION_SVG },
         { "html", no_argument, NULL, OPTION_HTML },
         { "pprof", no_argument, NULL, OPTION_PPROF },
@@ -125,7 +132,8 @@ static int take_form(struct options *o, enum form form)
 {
         if (o->form != FORM_TEXT && o->form != form)
                 return option_misused("profile", usage,
-                                      "one of --folded, --svg, --html and --pprof");
+                                      "one of --folded, --json, --svg, --html and "
+                                      "--pprof");
         o->form = form;
         return -1;
 }
@@ -152,6 +160,8 @@ static int take_option(struct options *o, int option, char **argv)
                 return -1;
         case OPTION_FOLDED:
                 return take_form(o, FORM_FOLDED);
+        case OPTION_JSON:
+                return take_form(o, FORM_JSON);
         case OPTION_SVG:
                 return take_form(o, FORM_SVG);
         case OPTION_HTML:
@@ -264,6 +274,9 @@ static int print(struct session *s, const struct profile_view *v)
         switch (s->options.form) {
         case FORM_FOLDED:
                 profile_text_folded(v, stdout);
+                return 0;
+        case FORM_JSON:
+                profile_json_stacks(v, stdout);
                 return 0;
         case FORM_SVG:
                 return draw(v, s->name);
@@ -393,15 +406,19 @@ static int read_live(struct session *s)
         return error == -ENOTSUP ? STATUS_CANNOT : 1;
 }
 
+/* Of a trace what is damaged is said, and left out. */
 static int read_file(struct session *s)
 {
-        char message[PATH_MAX + 100];
+        char message[PATH_MAX + 200] = "";
+        bool is_trace = file_kind_at(s->options.what) == file_kind_trace;
+        bool fine;
 
         snprintf(s->name, sizeof s->name, "%.200s", name_of_program(s->options.what));
-        if (pprof_read(&s->profile, s->options.what, message, sizeof message))
-                return 0;
-        say(stderr, "stook profile: %s\n", message);
-        return STATUS_CANNOT;
+        fine = is_trace ? trace_profile(&s->profile, s->options.what, message, sizeof message)
+                        : pprof_read(&s->profile, s->options.what, message, sizeof message);
+        if (message[0])
+                say(stderr, "stook profile: %s\n", message);
+        return fine ? 0 : STATUS_CANNOT;
 }
 
 /* Return: the exit status; -1: the profile is to be shown. */

@@ -4,6 +4,7 @@
 #include "cli/profile/profile_json.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include "cli/profile/short_name.h"
@@ -219,4 +220,46 @@ int profile_json(const struct profile_view *view, struct json *json)
         free(w.functions);
         free(w.table);
         return w.failed ? -ENOMEM : 0;
+}
+
+/* ---- the document ---- */
+
+static void put_frame(struct json *json, const struct profile_function *f)
+{
+        char line[2200];
+
+        if (f->file)
+                snprintf(line, sizeof line, "%.1000s %.1000s:%d", f->name, f->file, f->line);
+        else
+                snprintf(line, sizeof line, "%.1000s", f->name);
+        json_string(json, NULL, line);
+}
+
+void profile_json_stacks(const struct profile_view *view, FILE *out)
+{
+        const struct profile_function *functions[PROFILE_FRAMES_MOST];
+        const struct pprof *p = view->names->profile;
+        struct json json;
+
+        json_begin(&json, out);
+        json_string(&json, "type", pprof_string(p, p->types[view->type]) ?: "?");
+        json_count(&json, "interval", p->period);
+        json_array(&json, "stacks");
+        for (size_t i = 0; i < p->sample_count; i++) {
+                size_t count = profile_names_of(view->names, &p->samples[i].stack, functions);
+
+                json_object(&json, NULL);
+                json_array(&json, "stack");
+                while (count)
+                        put_frame(&json, functions[--count]);
+                json_array_end(&json);
+                json_object(&json, "values");
+                for (size_t k = 0; k < p->type_count; k++)
+                        put_integer(&json, pprof_string(p, p->types[k]) ?: "?",
+                                    p->samples[i].values[k]);
+                json_object_end(&json);
+                json_object_end(&json);
+        }
+        json_array_end(&json);
+        json_end(&json);
 }

@@ -17,6 +17,7 @@
 #include "cli/program/on_drop_in.h"
 #include "cli/replay/replay_print.h"
 #include "cli/text/plain_text.h"
+#include "cli/trace/trace_profile.h"
 
 #define STATUS_GONE 1                   /* there is nothing to look at */
 
@@ -33,7 +34,7 @@ static const char help[] =
         "same user, or of one that left a core, what has its memory, its slabs, its sheaves by\n"
         "CPU, its groups and their limits, and its heap profile where it has one; of a heap\n"
         "profile a flame graph; of a trace of `stook record` memory over time, as a replay has\n"
-        "it.\n"
+        "it, and with stacks a flame graph, too.\n"
         "Exit status: 0; 1: there is nothing to look at; 2: stook cannot do what was asked.\n"
         "\n"
         "options:\n"
@@ -122,6 +123,18 @@ static int report_heap(struct page *page, const struct target_request *request)
         return status;
 }
 
+/* A trace as a replay has it, and its callers if it has stacks. */
+static bool add_trace(struct page *page, const char *path, char *message, size_t bytes)
+{
+        struct pprof p = { 0 };
+        char ignored[PATH_MAX + 200];
+        bool fine = replay_json_usual(path, &page->json, message, bytes) &&
+                    (!trace_profile(&p, path, ignored, sizeof ignored) || !add_profile(page, &p));
+
+        pprof_release(&p);
+        return fine;
+}
+
 static int report_file(struct page *page, const char *path, bool is_trace)
 {
         char message[PATH_MAX + 512] = "no memory";
@@ -131,8 +144,7 @@ static int report_file(struct page *page, const char *path, bool is_trace)
         if (fine) {
                 fine = page_begin(page, name_of_program(path));
                 if (fine) {
-                        fine = is_trace ? replay_json_usual(path, &page->json, message,
-                                                            sizeof message)
+                        fine = is_trace ? add_trace(page, path, message, sizeof message)
                                         : !add_profile(page, &p);
                         if (!fine)
                                 page_drop(page);

@@ -20,9 +20,10 @@
 #include "cli/trace/trace_text.h"
 
 #define FILE_DEFAULT "stook.trace"
+#define STACKS ",stacks"                /* behind the name in STOOK_RECORD */
 
 static const char usage[] =
-        "usage: stook record [-o FILE] [--] PROGRAM [ARGUMENT...]\n"
+        "usage: stook record [-o FILE] [--stacks] [--] PROGRAM [ARGUMENT...]\n"
         "       stook record --text FILE\n";
 
 static const char help[] =
@@ -34,18 +35,21 @@ static const char help[] =
         "\n"
         "options:\n"
         "  -o FILE      the trace (" FILE_DEFAULT "). A file that is no trace is not overwritten\n"
+        "  --stacks     the call stack of each allocation, too: `stook profile FILE` ranks them\n"
         "  --text FILE  print the trace FILE as text, an event a line\n"
         "  --help       show this\n";
 
 struct options {
         const char *out, *text;
+        bool        stacks;
         char      **program;
 };
 
-enum { OPTION_TEXT = OPTION_FIRST, OPTION_HELP };
+enum { OPTION_TEXT = OPTION_FIRST, OPTION_STACKS, OPTION_HELP };
 
 static const struct option long_options[] = {
         { "text", required_argument, NULL, OPTION_TEXT },
+        { "stacks", no_argument, NULL, OPTION_STACKS },
         { "help", no_argument, NULL, OPTION_HELP },
         { 0 }
 };
@@ -66,6 +70,9 @@ static int parse(int argc, char **argv, struct options *o)
                 case OPTION_TEXT:
                         o->text = optarg;
                         break;
+                case OPTION_STACKS:
+                        o->stacks = true;
+                        break;
                 case OPTION_HELP:
                 case 'h':
                         return option_help(usage, help);
@@ -74,7 +81,7 @@ static int parse(int argc, char **argv, struct options *o)
                 }
         }
         o->program = argv + optind;
-        if (o->text && (o->out || optind != argc))
+        if (o->text && (o->out || o->stacks || optind != argc))
                 return option_misused("record", usage,
                                       "--text takes one trace, and runs nothing");
         if (!o->text && optind == argc)
@@ -91,11 +98,15 @@ static int cannot(const char *path, const char *why)
 /* Empty, and ready for processes to append to. Return: 0, *@whole is free()d; or a status. */
 static int make_file(const char *path, char **whole)
 {
-        int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOCTTY | O_NONBLOCK, 0666);
+        size_t n = strlen(path), suffix = strlen(STACKS);
+        int fd;
         struct stat st;
         uint64_t magic;
         int status = 0;
 
+        if (n >= suffix && !strcmp(path + n - suffix, STACKS))
+                return cannot(path, "a trace's name does not end with '" STACKS "'");
+        fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOCTTY | O_NONBLOCK, 0666);
         if (fd < 0)
                 return cannot(path, strerror(errno));
         if (fstat(fd, &st) || !S_ISREG(st.st_mode))
@@ -137,7 +148,7 @@ static int record(const struct options *o, const char *path, bool is_new, struct
         on_drop_in_check(on, o->program[0]);
         if (!on_drop_in_compose(on))
                 return STATUS_CANNOT;
-        snprintf(variable, sizeof variable, "STOOK_RECORD=%s", path);
+        snprintf(variable, sizeof variable, "STOOK_RECORD=%s%s", path, o->stacks ? STACKS : "");
         request.preload = on->preload;
         error = run_program(&request, &result);
         if (error) {

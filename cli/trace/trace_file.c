@@ -76,16 +76,28 @@ bool trace_take_difference(struct trace_cursor *c, uint64_t *from)
         return true;
 }
 
+bool trace_take_bytes(struct trace_cursor *c, size_t most, const unsigned char **bytes, size_t *n)
+{
+        uint64_t count;
+
+        if (!trace_take_number(c, &count) || count > most || count > (size_t)(c->end - c->at))
+                return false;
+        *bytes = c->at;
+        *n = (size_t)count;
+        c->at += count;
+        return true;
+}
+
 bool trace_take_name(struct trace_cursor *c, char name[STOOK_TRACE_NAME_MAX + 1])
 {
-        uint64_t n;
+        const unsigned char *bytes;
+        size_t n;
 
-        if (!trace_take_number(c, &n) || n > STOOK_TRACE_NAME_MAX || n > (size_t)(c->end - c->at))
+        if (!trace_take_bytes(c, STOOK_TRACE_NAME_MAX, &bytes, &n))
                 return false;
         for (size_t i = 0; i < n; i++)
-                name[i] = c->at[i] >= ' ' && c->at[i] < 0x7f ? (char)c->at[i] : '?';
+                name[i] = bytes[i] >= ' ' && bytes[i] < 0x7f ? (char)bytes[i] : '?';
         name[n] = '\0';
-        c->at += n;
         return true;
 }
 
@@ -130,7 +142,7 @@ static const char *fault_of(uint64_t *words, size_t n)
                 return ends_early;
         if (head->magic != STOOK_TRACE_MAGIC)
                 return no_block;
-        if (head->version != STOOK_TRACE_VERSION)
+        if (head->version < 1 || head->version > STOOK_TRACE_VERSION)
                 return "a version that this stook does not read";
         if (head->bytes % 8 || head->bytes <= sizeof *head || head->bytes > STOOK_TRACE_BLOCK_BYTES)
                 return "a block of an impossible size";

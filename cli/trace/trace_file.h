@@ -63,5 +63,7 @@ bool trace_take_number(struct trace_cursor *c, uint64_t *number);
 bool trace_take_difference(struct trace_cursor *c, uint64_t *from);
 /* At most STOOK_TRACE_NAME_MAX bytes; what is not printable becomes '?'. */
 bool trace_take_name(struct trace_cursor *c, char name[STOOK_TRACE_NAME_MAX + 1]);
+/* A number of bytes, at most @most, and the bytes, which stay where they are. */
+bool trace_take_bytes(struct trace_cursor *c, size_t most, const unsigned char **bytes, size_t *n);
 
 #endif

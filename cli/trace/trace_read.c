@@ -8,8 +8,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include "cli/trace/trace_block_stacks.h"
 #include "cli/trace/trace_file.h"
 #include "cli/trace/trace_objects.h"
+#include "cli/trace/trace_stacks.h"
 
 #define CACHE_INDICES 8192              /* more than any process has */
 
@@ -17,11 +19,13 @@
 struct raw {
         unsigned char tag;
         uint64_t at_ns, address, from, bytes, index;    /* from: RESIZE, the old address */
+        uint32_t stack;
 };
 
 struct reader {
         uint64_t *words;                /* the block; NULL: not loaded, or at the end */
         uint32_t *caches;               /* [CACHE_INDICES]: what the block has named, + 1 */
+        struct trace_block_stacks *stacks;      /* the same; NULL: it has none */
         uint32_t  block;                /* loaded, or the next one; TRACE_NO_BLOCK: none */
         struct trace_cursor cursor;
         uint64_t  at_ns, address;       /* of the event before */
@@ -36,6 +40,7 @@ struct trace {
         uint32_t *heap;                 /* streams that have events left */
         size_t    heap_count;
         struct trace_objects objects;
+        struct trace_stacks stacks;
         struct trace_cache *caches;
         size_t    cache_count, cache_room;
         uint64_t  begin_ns;
@@ -149,8 +154,10 @@ static void unload(struct reader *r)
 {
         free(r->words);
         free(r->caches);
+        free(r->stacks);
         r->words = NULL;
         r->caches = NULL;
+        r->stacks = NULL;
 }
 
 static bool take_event(struct reader *r, unsigned char tag)
@@ -161,6 +168,7 @@ static bool take_event(struct reader *r, unsigned char tag)
 
         memset(raw, 0, sizeof *raw);
         raw->tag = tag;
+        raw->stack = TRACE_NO_STACK;
         if (!trace_take_number(c, &ns) || !trace_take_difference(c, &r->address))
                 return false;
         raw->from = r->address;
@@ -175,7 +183,8 @@ static bool take_event(struct reader *r, unsigned char tag)
             (!trace_take_number(c, &raw->index) || raw->index >= CACHE_INDICES ||
              (raw->index != STOOK_TRACE_LARGE && !r->caches[raw->index])))
                 return false;
-        return trace_take_number(c, &raw->bytes);
+        return trace_take_number(c, &raw->bytes) &&
+               (!(tag & STOOK_TRACE_STACKS) || trace_block_stack(r->stacks, c, &raw->stack));
 }
 
 static bool take_thread(struct reader *r)
@@ -187,6 +196,21 @@ static bool take_thread(struct reader *r)
         r->thread = (uint32_t)thread;
         r->cpu = (uint32_t)cpu;
         return true;
+}
+
+/* False: as take_cache. */
+static bool take_stack(struct trace *t, struct reader *r, unsigned char tag)
+{
+        int got;
+
+        if (!r->stacks)
+                r->stacks = calloc(1, sizeof *r->stacks);
+        got = !r->stacks ? -1 : tag & STOOK_TRACE_CODE
+              ? trace_block_take_code(r->stacks, &t->stacks, &r->cursor)
+              : trace_block_take_stack(r->stacks, &t->stacks, &r->cursor);
+        if (got < 0)
+                trace_file_no_memory(&t->file);
+        return got > 0;
 }
 
 static bool skip_process(struct reader *r)
@@ -228,6 +252,9 @@ static int next_in_block(struct trace *t, struct reader *r)
                         break;
                 case STOOK_TRACE_PROCESS:
                         good = skip_process(r);
+                        break;
+                case STOOK_TRACE_STACK:
+                        good = take_stack(t, r, tag);
                         break;
                 default:
                         good = false;
@@ -390,6 +417,7 @@ static bool make_event(struct trace *t, uint32_t stream, struct trace_event *eve
         event->process = t->file.streams[stream].process;
         event->thread = r->thread;
         event->cpu = r->cpu;
+        event->stack = r->raw.stack;
         switch (r->raw.tag & STOOK_TRACE_KIND) {
         case STOOK_TRACE_ALLOC:
                 return on_alloc(t, r, event);
@@ -466,6 +494,7 @@ void trace_close(struct trace *t)
                 unload(&t->readers[i]);
         trace_file_release(&t->file);
         trace_objects_release(&t->objects);
+        trace_stacks_release(&t->stacks);
         free(t->readers);
         free(t->heap);
         free(t->caches);
@@ -505,4 +534,9 @@ size_t trace_cache_count(const struct trace *t)
 const struct trace_cache *trace_cache(const struct trace *t, uint32_t cache)
 {
         return &t->caches[cache];
+}
+
+const struct trace_stacks *trace_stacks(const struct trace *t)
+{
+        return &t->stacks;
 }

@@ -32,6 +32,8 @@ enum trace_kind { TRACE_ALLOC, TRACE_FREE, TRACE_RESIZE };
 #define TRACE_NO_OBJECT UINT64_MAX
 /* A cache that is none: of such a free, too. */
 #define TRACE_NO_CACHE  UINT32_MAX
+/* It is not known. */
+#define TRACE_NO_STACK  UINT32_MAX
 
 struct trace_event {
         enum trace_kind kind;
@@ -43,6 +45,7 @@ struct trace_event {
         uint32_t cache;                 /* trace_cache() */
         uint32_t process;               /* trace_process() */
         uint32_t thread, cpu;           /* the kernel's numbers */
+        uint32_t stack;                 /* ALLOC, RESIZE: in trace_stacks(), of the call */
         bool     by_rcu;                /* FREE: the object waited for readers */
         /* FREE: the trace has none. The address was handed out again, so there was one. */
         bool     implied;
@@ -64,6 +67,7 @@ struct trace_process {
 };
 
 struct trace;
+struct trace_stacks;
 
 /* NULL: @message, of @bytes, says why in one line. */
 struct trace *trace_open(const char *path, char *message, size_t bytes);
@@ -88,5 +92,7 @@ const struct trace_process *trace_process(const struct trace *trace, uint32_t pr
 /* Caches that events so far have named; a number stays valid. */
 size_t trace_cache_count(const struct trace *trace);
 const struct trace_cache *trace_cache(const struct trace *trace, uint32_t cache);
+/* Call stacks that events so far have; a number stays valid. */
+const struct trace_stacks *trace_stacks(const struct trace *trace);
 
 #endif

@@ -71,6 +71,20 @@ static bool read_profile(const char *value)
         return true;
 }
 
+/* STOOK_RECORD: a path, which may have commas, and what is behind the last one. */
+static bool start_record(const char *value)
+{
+        static const char term[] = ",stacks";
+        static char path[4096] STOOK_MOSTLY_UNUSED;
+        size_t n = strlen(value), at = n < sizeof term ? 0 : n - (sizeof term - 1);
+
+        if (!at || strcmp(value + at, term) || at >= sizeof path)
+                return stook_record_start(value, false);
+        memcpy(path, value, at);
+        path[at] = '\0';
+        return stook_record_start(path, true);
+}
+
 /* ---- writing ---- */
 
 void stook_observe_write(const char *path)
@@ -130,7 +144,7 @@ void stook_observe_start(void)
         if (!stook_self_is_programs())
                 return;
         stook_sampling_begin();
-        if (record && stook_record_start(record))
+        if (record && start_record(record))
                 stook_cache_options.watch |= STOOK_WATCH_RECORD;
         if (!value || !read_profile(value))
                 return;
@@ -146,6 +160,8 @@ __attribute__((constructor)) static void begin(void)
 {
         struct sigaction action = { .sa_handler = on_signal, .sa_flags = SA_RESTART }, before;
 
+        if (stook_recording_stacks)
+                stook_stack_start();
         if (!stook_profile_interval())
                 return;
         stook_os_keep_stderr();         /* the program may close it before its end */

@@ -1,8 +1,8 @@
 /*
  * Purpose: write a trace of the process (docs/TRACE.md): every allocation and every free of caches
  * that are watched for it, and of large objects of malloc.
- * Place: called by watch, with the object in hand; started by life. It calls os alone, and never
- *  the heap.
+ * Place: called by watch, with the object in hand; started by life. It calls os, and stack for the
+ *  calls that allocate, where they are asked for; never the heap.
  *
  * Events go into buffers. A buffer is not a thread's own: each event takes one for itself, first
  * the one that the thread's record hashes to. So a handler on top of an event takes another one, a
@@ -36,9 +36,11 @@ struct stook_record_cache {
 
 /* Const after the start: is there a recording? */
 extern bool stook_recording STOOK_HIDDEN;
+/* The same: has it the stacks of allocations, from stook_stack_start on? */
+extern bool stook_recording_stacks STOOK_HIDDEN;
 
 /* Appends to the file @path from now on. False: it cannot; one line on stderr says why. */
-bool stook_record_start(const char *path);
+bool stook_record_start(const char *path, bool stacks);
 /* Writes out what buffers have. Nothing is recorded any more. */
 void stook_record_end(void);
 

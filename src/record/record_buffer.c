@@ -4,6 +4,8 @@
  *  busy: its block is lost, and one buffer less is used.
  *  M1: give's release of `busy` pairs with the acquire in take.
  */
+#include <string.h>
+
 #include "base/thread.h"
 #include "os/os.h"
 #include "process/process.h"
@@ -77,23 +79,27 @@ void stook_record_put_number(struct stook_record_buffer *b, uint64_t number)
         stook_record_put_byte(b, (unsigned)number);
 }
 
+void stook_record_put_difference(struct stook_record_buffer *b, uint64_t difference)
+{
+        stook_record_put_number(b, difference << 1 ^ -(difference >> 63));
+}
+
 void stook_record_put_address(struct stook_record_buffer *b, const void *address)
 {
-        uint64_t difference = (uintptr_t)address - b->address;
-
+        stook_record_put_difference(b, (uintptr_t)address - b->address);
         b->address = (uintptr_t)address;
-        stook_record_put_number(b, difference << 1 ^ -(difference >> 63));
+}
+
+void stook_record_put_bytes(struct stook_record_buffer *b, const void *bytes, size_t n)
+{
+        stook_record_put_number(b, n);
+        for (size_t i = 0; i < n; i++)
+                stook_record_put_byte(b, ((const unsigned char *)bytes)[i]);
 }
 
 void stook_record_put_name(struct stook_record_buffer *b, const char *name)
 {
-        size_t n = 0;
-
-        while (name && name[n] && n < STOOK_TRACE_NAME_MAX)
-                n++;
-        stook_record_put_number(b, n);
-        for (size_t i = 0; i < n; i++)
-                stook_record_put_byte(b, (unsigned char)name[i]);
+        stook_record_put_bytes(b, name, name ? strnlen(name, STOOK_TRACE_NAME_MAX) : 0);
 }
 
 /* ---- blocks ---- */
@@ -103,7 +109,8 @@ static void begin_block(struct stook_record_buffer *b, uint64_t now)
         uint64_t mine = image();
 
         b->block.head = (struct stook_trace_block){
-                .magic = STOOK_TRACE_MAGIC, .version = STOOK_TRACE_VERSION, .image = mine,
+                .magic = STOOK_TRACE_MAGIC, .image = mine,
+                .version = stook_recording_stacks ? STOOK_TRACE_VERSION : 1,
                 .pid = stook_process_id(), .buffer = (uint32_t)(b - buffers),
                 .sequence = b->sequence, .at_ns = now,
         };

@@ -7,11 +7,16 @@
 #include <stook/layout.h>
 #include "record/record.h"
 #include "record/trace_format.h"
+#include "stack/stack.h"
 
 /* More than threads run at once on most machines; arbitrary beyond that. */
 #define STOOK_RECORD_BUFFERS 64
-/* The most bytes that an event takes, with the records of its thread and cache before it. */
-#define STOOK_RECORD_EVENT_MAX 192
+/*
+ * The most bytes that an event takes, with the records of its thread, cache and stack before it: a
+ * stack of frames that are all in other files has 30 paths.
+ */
+#define STOOK_RECORD_EVENT_MAX ((size_t)9 << 10)
+#define STOOK_RECORD_STACKS    512      /* a power of two; arbitrary */
 
 struct stook_record_buffer {
         uint32_t busy;                  /* atomic: 1 while a call has the buffer (I1) */
@@ -19,12 +24,17 @@ struct stook_record_buffer {
         uint64_t sequence;              /* blocks written */
         uint64_t begun_ns, at_ns, address; /* of the block; of the last event */
         uint64_t held_ns;               /* of a resize: from the event before to its begin */
+        uint32_t held_stack;            /* of a resize */
         uint32_t thread, cpu;           /* of the last event; 0: the block has none yet */
         /* `thread` is right for this thread record, until further threads enrol. */
         const void *self;
         uint32_t enrolled;
         /* By index: born and sequence of the block that names the cache; anything else: none. */
         uint64_t named[STOOK_CACHES_MAX];
+        /* Stacks: number and sequence of the block that gives it, by the number's low bits: what
+           has to make room for another one is given again. Files: sequence of the block. */
+        uint64_t stacks[STOOK_RECORD_STACKS];
+        uint32_t codes[STOOK_STACK_MODULES];
         union {
                 struct stook_trace_block head;
                 unsigned char bytes_of[STOOK_TRACE_BLOCK_BYTES];
@@ -47,8 +57,10 @@ void stook_record_flush_all(void);
 
 void stook_record_put_byte(struct stook_record_buffer *b, unsigned byte);
 void stook_record_put_number(struct stook_record_buffer *b, uint64_t number);
+void stook_record_put_difference(struct stook_record_buffer *b, uint64_t difference);
 /* The difference of @address to the last one, which it becomes. */
 void stook_record_put_address(struct stook_record_buffer *b, const void *address);
 void stook_record_put_name(struct stook_record_buffer *b, const char *name);
+void stook_record_put_bytes(struct stook_record_buffer *b, const void *bytes, size_t n);
 
 #endif

@@ -178,13 +178,15 @@ class Pages(Inspect):
 
     def test_trace(self):
         trace = os.path.join(self.folder, "works.trace")
-        done = s.stook("record", "-o", trace, "--", self.compile("works", WORKS, "-g"), "once")
+        done = s.stook("record", "--stacks", "-o", trace, "--",
+                       self.compile("works", WORKS, "-g"), "once")
         self.assertEqual(done.returncode, 0, done.stderr)
         path, data = self.page(trace)
+        self.assertEqual([t["name"] for t in data["profile"]["types"]][2], "temporary_objects")
         replay, = data["replay"]["replays"]
         self.assertGreater(len(replay["samples"]), 100)
         self.assertGreaterEqual(data["replay"]["trace"]["events"], 39500)
-        self.look_at("file://" + path, ["timeline"])
+        self.look_at("file://" + path, ["timeline"] + self.PROFILE)
 
     def test_refused(self):
         me, file = str(os.getpid()), os.path.join(self.folder, "file")

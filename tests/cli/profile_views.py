@@ -415,7 +415,7 @@ int main(void) { return !f(); }""", terms=",lifetimes")
             self.assertEqual(done.returncode, 2 if says else 0)
             self.assertTrue(done.stderr.startswith("stook run: " + says if says else ""))
         for args, says in (([], "one heap profile is wanted"), (["-x"], "no option '-x'"),
-                           (["--svg", "--folded", "x"], "one of --folded, --svg, --html and"),
+                           (["--svg", "--folded", "x"], "one of --folded, --json, --svg,"),
                            (["--peak", "--growth", "x"], "one of --type, --peak, --growth, "),
                            (["--suspects", "--svg", "x"], "--suspects is text"),
                            (["--top", "0", "x"], "--top takes a number"),

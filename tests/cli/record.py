@@ -1,8 +1,10 @@
 #!/usr/bin/env python3
 """Proves: a trace has each allocation and free of a program and its children, with size, thread and
 identity; forks, threads, handlers, closed descriptors and other folders lose none; what a killed
-program leaves can be read; a full disk ends the recording with one line and not the program."""
+program leaves can be read; a full disk ends the recording with one line and not the program; stacks
+are those of the calls."""
 import collections
+import json
 import os
 import resource
 import signal
@@ -270,6 +272,73 @@ int main(int argc, char **argv)
 }""", os.path.join(self.folder, "theirs"), cwd=self.folder)
         self.assertEqual(len(self.of_size(events, 8001)), 20000)
         self.assertEqual(os.path.getsize(os.path.join(self.folder, "theirs")), 0)
+
+    STACKS = """
+#include <dlfcn.h>
+#include <stdlib.h>
+#define KEEP __attribute__((noinline))
+static void *kept[200];
+KEEP static void temporary(void) { for (int i = 0; i < 5000; i++) free(malloc(100)); }
+KEEP static void held(void)
+{
+        for (int i = 0; i < 200; i++)
+                kept[i] = malloc(2000);
+        for (int i = 0; i < 200; i++)
+                free(kept[i]);
+}
+KEEP static void resized(void)
+{
+        char *p = malloc(1000000);
+        p = realloc(p, 3000000);
+        p[1] = 1;
+        kept[0] = p;
+}
+int main(int argc, char **argv)
+{
+        void *library = dlopen(argv[argc - 1], RTLD_NOW);
+        void *(*plug)(void) = library ? (void *(*)(void))dlsym(library, "plug") : NULL;
+        kept[1] = plug ? plug() : NULL;
+        if (library)
+                dlclose(library);
+        temporary();
+        held();
+        resized();
+        return !plug;
+}"""
+
+    def test_stacks(self):
+        """Callers by what they allocate, also one in a file that is closed by the end; a trace of
+        blocks of a second each, so that stacks are given again in many."""
+        plug = self.compile("plug.so", """
+#include <stdlib.h>
+void *plug(void) { void *p = malloc(7777); __asm__ volatile("" : "+r"(p)); return p; }
+""", "-g", "-shared", "-fPIC")
+        program = self.compile("stacks", self.STACKS, "-g", "-rdynamic", "-ldl")
+        path = os.path.join(self.folder, "s.trace")
+        done = stook("record", "--stacks", "-o", path, "--", program, plug)
+        self.assertEqual(done.returncode, 0, done)
+        self.assertEqual(len(self.of_size(self.read(path), 100)), 10000)
+        done = stook("profile", "--json", path)
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        by = collections.defaultdict(collections.Counter)
+        for stack in json.loads(done.stdout)["stacks"]:
+            for name in {frame.split(" ")[0] for frame in stack["stack"]}:
+                by[name].update(stack["values"])
+        if "main" not in by:
+            self.skipTest("stook was built without libdw, or this C library does not tell files")
+        wanted = {"temporary": (5000, 500000, 5000, 0, 0), "held": (200, 400000, 1, 0, 0),
+                  "resized": (2, 4000000, 1, 3000000, 3000000), "plug": (1, 7777, 0, 7777, 7777)}
+        for name, values in wanted.items():
+            self.assertEqual(tuple(by[name][t] for t in (
+                "alloc_objects", "alloc_space", "temporary_objects", "peak_space",
+                "inuse_space")), values, name)
+
+    def test_no_name_of_ours(self):
+        done = stook("record", "-o", "x,stacks", "--", "true", cwd=self.folder)
+        self.assertEqual((done.returncode, done.stderr),
+                         (2, "stook record: x,stacks: a trace's name does not end with "
+                             "',stacks'\n"))
+        self.assertFalse(os.path.exists(os.path.join(self.folder, "x,stacks")))
 
     def test_killed(self):
         """What was written before a kill is read. The exit status is the program's."""

@@ -126,6 +126,14 @@ class Schema(Inspect):
             self.assertEqual(done.returncode, 0, done)
             self.keeps("replay", json.loads(Path(trace + ".json").read_text()))
 
+    def test_profile(self):
+        path = os.path.join(self.folder, "sh.trace")
+        done = s.stook("record", "--stacks", "-o", path, "--", "sh", "-c", "sleep 0")
+        self.assertEqual(done.returncode, 0, done)
+        done = s.stook("profile", "--json", "--type", "temporary_objects", path)
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        self.keeps("profile", json.loads(done.stdout))
+
     def lines(self, *command, **environment):
         path = os.path.join(self.folder, "reports.json")
         Path(path).write_text("")
@@ -154,8 +162,8 @@ class Schema(Inspect):
     # ---- the schemas ----
 
     def test_they_are_schemas(self):
-        self.assertEqual(set(SCHEMAS), {"bench", "info", "leaks", "ps", "replay", "report", "run",
-                                        "what"})
+        self.assertEqual(set(SCHEMAS), {"bench", "info", "leaks", "profile", "ps", "replay",
+                                        "report", "run", "what"})
         for name, schema in SCHEMAS.items():
             jsonschema.Draft202012Validator.check_schema(schema)
             version = schema["properties"]["format"]["const"]

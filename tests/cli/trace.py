@@ -1,7 +1,10 @@
 #!/usr/bin/env python3
 """Proves: the reader of traces merges processes and buffers by time and gives each living object a
 number of its own; a trace that was cut is read up to there; what is damaged is left out with one
-line that has its position, and all else is read; no byte that is wrong leads to a crash."""
+line that has its position, and all else is read; no byte that is wrong leads to a crash.
+Callers of a trace with stacks are ranked by what they have at the peak, at the end, in all, and in
+temporary allocations."""
+import json
 import os
 import random
 import subprocess
@@ -103,7 +106,7 @@ class Trace(unittest.TestCase):
         flipped[-9] ^= 1
         self.refused(b"", says="empty: no trace")
         self.refused(b"#!/bin/sh\n" * 20, says="not a trace of stook record")
-        self.refused(good.bytes(version=2),
+        self.refused(good.bytes(version=3),
                      says="damaged at byte 0: a version that this stook does not read")
         self.refused(bytes(flipped), says="damaged at byte 0: a block's checksum is wrong")
         for bad in (Block().alloc(1, 1, 9), Block().alloc(1, 1, 9000),
@@ -124,7 +127,7 @@ class Trace(unittest.TestCase):
         for bad, says in ((flipped, wrong), (long, "a block that ends early"),
                           (block.bytes()[:-3], wrong), (bytes(100), "no block begins here"),
                           (bytes(1 << 17), "no block begins here"), (before, None),
-                          (block.bytes(version=2), "a version that this stook does not read"),
+                          (block.bytes(version=3), "a version that this stook does not read"),
                           (block.bytes(magic=b"nonsense"), "no block begins here")):
             bad, says = bytes(bad), says or "a block out of its order"
             done = self.print_out(before, bad, after)
@@ -161,6 +164,86 @@ class Trace(unittest.TestCase):
         return [line.split()[5] for line in done.stdout.splitlines() if line[0] != "#"]
 
 
+    # ---- stacks ----
+
+    def callers(self, *blocks, status=0):
+        """What each stack has: (frames, values)."""
+        self.print_out(*blocks)
+        done = stook("profile", "--json", self.path)
+        self.assertEqual(done.returncode, status, done)
+        self.stderr = done.stderr
+        if status:
+            return None
+        return [(tuple(s["stack"]), s["values"]) for s in json.loads(done.stdout)["stacks"]]
+
+    def test_callers(self):
+        """Of two threads in two blocks. Files are told by their places in them."""
+        a = Block(at_ns=0).cache(1, "c").code(1, 0x400000, 0x1000).thread(5)
+        a.stack(70000, (1, 0x400100), (0, 0x77)).stack(2, (1, 0x400200))
+        a.alloc(10, 0x10, 1, 100, stack=70000).free(20, 0x10)           # temporary
+        a.alloc(30, 0x20, 1, 100, stack=70000).alloc(40, 0x30, 1, 40, stack=2)
+        a.free(50, 0x20).free(60, 0x30)                                 # the second is
+        a.alloc(70, 0x40, 0, 1000, stack=2).resize(80, 0x40, 0x9040, 3000, stack=70000)
+        b = Block(at_ns=90, buffer=1).cache(1, "c").code(9, 0x400000, 0x1000).thread(6)
+        b.stack(70000, (9, 0x400100), (0, 0x77)).alloc(90, 0x50, 1, stack=70000)
+        b.free(91, 0x9040).alloc(95, 0x60, 1).free(96, 0x50)
+        one, two = ("prog+0xff", "0x76"), ("prog+0x1ff",)
+        found = dict(self.callers(a, b))
+        self.assertEqual(set(found), {one, two, ("[no stack]",)})
+        self.assertEqual(found[one], {
+            "alloc_objects": 4, "alloc_space": 3264, "temporary_objects": 1,
+            "temporary_space": 100, "peak_objects": 2, "peak_space": 3064, "inuse_objects": 0,
+            "inuse_space": 0})
+        self.assertEqual(found[two], {
+            "alloc_objects": 2, "alloc_space": 1040, "temporary_objects": 1, "temporary_space": 40,
+            "peak_objects": 0, "peak_space": 0, "inuse_objects": 0, "inuse_space": 0})
+        self.assertEqual(found[("[no stack]",)]["inuse_space"], 64)
+        done = stook("profile", "--type", "temporary_space", "--top", "1", self.path)
+        self.assertEqual(done.stdout.splitlines()[:4],
+                         ["temporary_space: 140 B", "", "100 B, 71.4 %", "        prog+0xff"])
+
+    def test_processes_share_callers(self):
+        """A file lies elsewhere in another process, or after it was closed."""
+        blocks = []
+        for i, start in enumerate((0x400000, 0x7f0000000000, 0x1000)):
+            block = Block(pid=i + 1, image=i + 1, at_ns=i).code(1, start, 0x1000)
+            blocks.append(block.stack(3, (1, start + 8)).alloc(i, 0x10, 0, 50, stack=3))
+        other = Block(pid=9, image=9).code(1, 0x1000, 0x1000, build=b"other").stack(3, (1, 0x1008))
+        found = self.callers(*blocks, other.alloc(9, 0x10, 0, 50, stack=3))
+        self.assertEqual([(stack, values["alloc_objects"]) for stack, values in found],
+                         [(("prog+0x7",), 3), (("prog+0x7",), 1)])
+
+    def test_stacks_of_a_damaged_block(self):
+        """They are lost with it, and no others: each block says its own. One that it does not say
+        is damage, also where a block before said it."""
+        def block(i):
+            new = Block(at_ns=i, sequence=i).code(1, 0x1000, 0x1000).stack(1, (1, 0x1008 + i))
+            return new.alloc(i, 0x10 + i, 0, 50, stack=1)
+        flipped = bytearray(block(1).bytes())
+        flipped[-9] ^= 1
+        found = dict(self.callers(block(0), bytes(flipped), block(2)))
+        self.assertEqual(set(found), {("prog+0x7",), ("prog+0x9",)})
+        self.assertIn("a block's checksum is wrong", self.stderr)
+        for bad in (Block().alloc(9, 1, 0, 50, stack=1), Block().stack(1, (2, 0x1008)),
+                    Block().stack(1), Block().stack(1, *[(0, 1)] * 65),
+                    Block().stack(1 << 32, (0, 1)), Block().code(0, 1, 1), Block().code(1024, 1, 1),
+                    Block().code(1, 1, 0), Block().code(1, (1 << 64) - 1, 2),
+                    Block().code(1, 1, 1, path="/" * 4097), Block().resize(1, 1, 2, 3, stack=4)):
+            found = dict(self.callers(block(0), self.as_second(bad), block(2)))
+            self.assertEqual(set(found), {("prog+0x7",), ("prog+0x9",)})
+            self.assertIn("a record that makes no sense", self.stderr)
+
+    @staticmethod
+    def as_second(block):
+        pid, image, buffer, _, missed = block.head
+        block.head, block.at_ns = (pid, image, buffer, 1, missed), 1
+        return block
+
+    def test_no_stacks(self):
+        self.callers(Block().alloc(1, 1, 0, 50), status=2)
+        self.assertEqual(self.stderr, f"stook profile: {self.path}: a trace without stacks: "
+                                      "`stook record --stacks` writes one with them\n")
+
     def test_names(self):
         """Control characters of a name reach no terminal."""
         self.assertIn(" c?[2J", self.lines(Block().cache(1, "c\x1b[2J").alloc(1, 8, 1))[0])
@@ -194,6 +277,7 @@ class Trace(unittest.TestCase):
         good = Block(at_ns=5).thread(1).cache(1, "c").cache(2, "d", 100, 112)
         for i in range(20):
             good.alloc(10 + i, 0x1000 + 64 * i, 1 + i % 2, i)
+        good.code(1, 0x1000, 64).stack(1, (1, 0x1004), (0, 9)).alloc(35, 9, 1, stack=1)
         good.resize(40, 1, 2, 3).free(50, 0x1000, rcu=True)
         for _ in range(150):
             block = Block(at_ns=5)
@@ -206,6 +290,7 @@ class Trace(unittest.TestCase):
             done = self.print_out(bytes(data))
             self.assertIn(done.returncode, (0, 1, 2), (seed, done))
             self.assertEqual(done.stderr.count("\n"), 1 if done.returncode else 0, (seed, done))
+            self.assertIn(stook("profile", self.path).returncode, (0, 2), seed)
 
 
 if __name__ == "__main__":

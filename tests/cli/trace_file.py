@@ -56,16 +56,31 @@ class Block:
     def cache(self, index, text, object_bytes=64, stride=64):
         return self.raw(b"\x05", number(index), number(object_bytes), number(stride), name(text))
 
-    def alloc(self, at_ns, address, index=0, size=0):
-        return self.raw(b"\x01", self.step(at_ns, address), number(index), number(size))
+    def code(self, index, start, size, path="/bin/prog", build=b"\xab\xcd"):
+        """A file in which frames of stacks are."""
+        return self.raw(b"\x0f", number(index), number(start), number(size), number(len(build)),
+                        build, name(path))
+
+    def stack(self, index, *frames):
+        """Frames are pairs of a file's index, or 0, and an address; innermost first."""
+        parts, last = [b"\x07", number(index), number(len(frames))], 0
+        for code, address in frames:
+            parts += number(code), difference(address - last)
+            last = address
+        return self.raw(*parts)
+
+    def alloc(self, at_ns, address, index=0, size=0, stack=None):
+        return self.raw(b"\x01" if stack is None else b"\x09", self.step(at_ns, address),
+                        number(index), number(size), b"" if stack is None else number(stack))
 
     def free(self, at_ns, address, rcu=False):
         return self.raw(b"\x0a" if rcu else b"\x02", self.step(at_ns, address))
 
-    def resize(self, at_ns, old, new, size):
+    def resize(self, at_ns, old, new, size, stack=None):
         start = self.step(at_ns, old)
         self.address = new
-        return self.raw(b"\x03", start, difference(new - old), number(size))
+        return self.raw(b"\x03" if stack is None else b"\x0b", start, difference(new - old),
+                        number(size), b"" if stack is None else number(stack))
 
     def bytes(self, version=1, magic=MAGIC):
         pid, image, buffer, sequence, missed = self.head

@@ -2,7 +2,8 @@
  * What this proves: what is recorded is in the file, byte for byte by the format: blocks with their
  * checksums and in sequence, caches named in each block that speaks of them, allocations, frees,
  * frees by RCU and resizes with their addresses and sizes, in order. More than a block is several
- * blocks, each of which reads by itself. After the end nothing is recorded.
+ * blocks, each of which reads by itself: with stacks, it gives those of its events, and the files
+ * of their frames. After the end nothing is recorded.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -16,27 +17,60 @@
 
 #include "record/record.h"
 #include "record/trace_format.h"
+#include "stack/stack.h"
 
-#define MANY 40000                      /* events of 5 bytes and more: several blocks */
+#define MANY   40000                    /* events of 5 bytes and more: several blocks */
+#define STACKS 700                      /* more than a buffer remembers */
 
 struct event {
         unsigned kind, flags;
-        uint64_t address, to, cache, bytes;
+        uint64_t address, to, cache, bytes, stack;
 };
 
-static char path[] = "/tmp/stook-record-XXXXXX";
+static char path[40];
 static struct event wanted[MANY + 100], seen[MANY + 100];
 static size_t wanted_count, seen_count, blocks;
 static const struct stook_record_cache conn = { .index = 5, .object_bytes = 200, .stride = 208,
                                                 .born = 1, .name = "conn" };
 static const struct stook_record_cache large = { .index = STOOK_TRACE_LARGE };
 
+/* ---- stacks: number n is 0x400000 + n in a file, and 0x9000 in none ---- */
+
+#define CODE 3
+
+static uint32_t stack_now;              /* what a walk gives; 0: none */
+
+struct stook_stack_module stook_stack_modules[STOOK_STACK_MODULES] = {
+        [CODE] = { .start = 0x400000, .end = 0x500000, .build = { 0xab, 0xcd }, .build_bytes = 2,
+                   .file = "/bin/prog" },
+};
+
+uint32_t stook_stack_here(unsigned skip)
+{
+        assert_int_equal(skip, 0);
+        return stack_now;
+}
+
+unsigned stook_stack_frames(uint32_t id, uintptr_t *frames, unsigned most)
+{
+        assert_true(id == stack_now && most >= 2);
+        frames[0] = 0x400000 + id;
+        frames[1] = 0x9000;
+        return 2;
+}
+
+int stook_stack_module(uint32_t id, uintptr_t address)
+{
+        assert_int_equal(id, stack_now);
+        return address == 0x400000 + id - 1 ? CODE : -1;
+}
+
 /* ---- a reader of its own ---- */
 
 struct reader {
         const unsigned char *at, *end;
         uint64_t address;
-        bool names_conn;
+        bool names_conn, names_code, names_stack[STACKS + 1];
 };
 
 static uint64_t number(struct reader *r)
@@ -69,6 +103,38 @@ static void skip_name(struct reader *r, const char *name)
         r->at += n;
 }
 
+static void skip_bytes(struct reader *r, const void *bytes, size_t n)
+{
+        assert_int_equal(number(r), n);
+        assert_true(n <= (size_t)(r->end - r->at));
+        assert_memory_equal(r->at, bytes, n);
+        r->at += n;
+}
+
+static void read_stack(struct reader *r, unsigned first)
+{
+        uint64_t id = number(r);
+
+        if (first & STOOK_TRACE_CODE) {
+                assert_int_equal(id, CODE + 1);
+                assert_int_equal(number(r), 0x400000);
+                assert_int_equal(number(r), 0x100000);
+                skip_bytes(r, "\xab\xcd", 2);
+                skip_bytes(r, "/bin/prog", 9);
+                assert_false(r->names_code);
+                r->names_code = true;
+                return;
+        }
+        assert_in_range(id, 1, STACKS);
+        assert_int_equal(number(r), 2);
+        assert_int_equal(number(r), CODE + 1);
+        assert_true(r->names_code);
+        assert_int_equal(difference(r), 0x400000 + id);
+        assert_int_equal(number(r), 0);
+        assert_true(difference(r) == 0x9000 - (0x400000 + id));
+        r->names_stack[id] = true;
+}
+
 static void read_event(struct reader *r, unsigned first)
 {
         struct event *e = &seen[seen_count];
@@ -83,6 +149,10 @@ static void read_event(struct reader *r, unsigned first)
         } else if (e->kind == STOOK_TRACE_RESIZE) {
                 e->to = r->address += difference(r);
                 e->bytes = number(r);
+        }
+        if (e->kind != STOOK_TRACE_FREE && (first & STOOK_TRACE_STACKS)) {
+                e->stack = number(r);
+                assert_true(e->stack <= STACKS && r->names_stack[e->stack]);
         }
         seen_count++;
         assert_true(seen_count < MANY + 100);
@@ -107,6 +177,9 @@ static void read_record(struct reader *r, unsigned first)
                 number(r);
                 skip_name(r, NULL);
                 break;
+        case STOOK_TRACE_STACK:
+                read_stack(r, first);
+                break;
         default:
                 read_event(r, first);
         }
@@ -116,11 +189,11 @@ static void read_block(unsigned char *block, size_t bytes)
 {
         struct stook_trace_block *head = (void *)block;
         uint64_t checksum = head->checksum;
-        struct reader r = { block + sizeof(*head), block + bytes, 0, false };
+        struct reader r = { .at = block + sizeof(*head), .end = block + bytes };
 
         head->checksum = 0;
         assert_int_equal(stook_trace_checksum((uint64_t *)block, bytes), checksum);
-        assert_int_equal(head->version, STOOK_TRACE_VERSION);
+        assert_int_equal(head->version, stook_recording_stacks ? 2 : 1);
         assert_int_equal(head->pid, getpid());
         assert_int_equal(head->missed, 0);
         assert_int_equal(head->sequence, blocks);       /* one thread: one buffer */
@@ -156,6 +229,10 @@ static void read_file(void)
 
 static void want(struct event event)
 {
+        if (event.kind != STOOK_TRACE_FREE && stack_now) {
+                event.flags |= STOOK_TRACE_STACKS;
+                event.stack = stack_now;
+        }
         wanted[wanted_count++] = event;
 }
 
@@ -200,20 +277,22 @@ static void record_all(void)
         resize(0x500000000000, 0, 1 << 30);     /* it failed */
         release(0x500000000000, false);
         for (unsigned i = 0; i < MANY / 2; i++) {
+                stack_now = stook_recording_stacks ? 1 + i * 7 % STACKS : 0;
                 alloc(&conn, 0x7f0000001000 + 208 * i, 200);
                 release(0x7f0000001000 + 208 * i, i % 3 == 0);
         }
 }
 
-static void test_all(void **unused)
+static void record_and_read(bool stacks)
 {
-        int fd = mkstemp(path);
+        int fd = mkstemp(strcpy(path, "/tmp/stook-record-XXXXXX"));
 
-        (void)unused;
         assert_true(fd >= 0);
         close(fd);
+        wanted_count = seen_count = blocks = 0;
         assert_false(stook_recording);
-        assert_true(stook_record_start(path));
+        assert_true(stook_record_start(path, stacks));
+        stack_now = stacks ? STACKS : 0;
         assert_true(stook_recording);
         record_all();
         stook_record_end();
@@ -228,12 +307,26 @@ static void test_all(void **unused)
                 assert_true(seen[i].address == wanted[i].address && seen[i].to == wanted[i].to);
                 assert_true(seen[i].cache == wanted[i].cache);
                 assert_int_equal(seen[i].bytes, wanted[i].bytes);
+                assert_int_equal(seen[i].stack, wanted[i].stack);
         }
+}
+
+static void test_all(void **unused)
+{
+        (void)unused;
+        record_and_read(false);
+}
+
+static void test_stacks(void **unused)
+{
+        (void)unused;
+        record_and_read(true);
 }
 
 int main(void)
 {
-        static const struct CMUnitTest tests[] = { cmocka_unit_test(test_all) };
+        static const struct CMUnitTest tests[] = { cmocka_unit_test(test_all),
+                                                   cmocka_unit_test(test_stacks) };
 
         return cmocka_run_group_tests(tests, NULL, NULL);
 }
