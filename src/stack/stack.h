@@ -22,7 +22,8 @@
 
 /*
  * Makes stacks available; until then they are 0. It loads the unwinder of libc, which allocates, so
- * it is not for handlers and not for the inside of an allocation. False: no memory.
+ * it is not for handlers and not for the inside of an allocation. A wholly static program may have
+ * none all the same (stack_walk.c). False: no memory.
  */
 bool stook_stack_start(void);
 
@@ -69,6 +70,11 @@ uint32_t stook_stack_number(const uintptr_t *frames, unsigned count);
 uint32_t stook_stack_modules_of(uint32_t id);
 /* Bytes of metadata that hold stacks. */
 size_t stook_stack_bytes(void);
+
+#ifdef DLFO_STRUCT_HAS_EH_DBASE
+/* Of glibc from 2.35 on: the file at an address, without a lock. */
+extern __typeof__(_dl_find_object) _dl_find_object __attribute__((weak));
+#endif
 
 /* ---- stack_rules.c: x86-64, glibc from 2.35 on ---- */
 #if defined(__x86_64__) && defined(DLFO_STRUCT_HAS_EH_DBASE)

@@ -98,8 +98,6 @@ uint32_t stook_stack_build_id(uintptr_t start, bool used, uint8_t build[STOOK_ST
 
 #ifdef DLFO_STRUCT_HAS_EH_DBASE
 
-extern __typeof__(_dl_find_object) _dl_find_object __attribute__((weak));
-
 static char program[sizeof stook_stack_modules[0].file];        /* const after the start */
 
 void stook_stack_modules_start(void)

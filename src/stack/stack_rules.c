@@ -28,8 +28,6 @@
 #include <string.h>
 #include <ucontext.h>
 
-extern __typeof__(_dl_find_object) _dl_find_object __attribute__((weak));
-
 /* ---- rules ---- */
 
 enum kind {

@@ -6,6 +6,10 @@
  * do not allocate. From glibc 2.35 with gcc 12 on they take no lock either, so that handlers may
  * make them. Before, they take the loader's lock: a thread in dlopen may hold it, which waits for
  * no other thread while it does.
+ * A wholly static program on glibc has stacks if it is position-independent and has one of the two.
+ * Else its tables are registered with libgcc, whose look-ups take a lock that a handler or a forked
+ * child would wait for for ever: then there are no stacks, and what a report finds is walked by its
+ * helper.
  * Where libc has no backtrace() (musl), the chain of frame pointers is followed. A pointer that
  * leads nowhere ends the walk: the kernel reads the memory (stook_process_read_memory).
  * Place: called by watched allocations and frees, and by reports, which lie below; calls os.
@@ -29,6 +33,16 @@
 #define OWN_MOST 16                     /* frames of ours in front of the caller's; arbitrary */
 
 extern int backtrace(void **frames, int most) __attribute__((weak));
+/* A wholly static program that is not position-independent has none. */
+extern const char _DYNAMIC[] __attribute__((weak, visibility("hidden")));
+
+#ifndef __GLIBC__
+#define HAS_WALK true
+#elif defined(STOOK_STACK_HAS_RULES)
+#define HAS_WALK (_DYNAMIC && (backtrace || _dl_find_object))
+#else
+#define HAS_WALK (_DYNAMIC && backtrace)
+#endif
 
 static bool ready;                      /* atomic: I1 */
 static uintptr_t own_start, own_end;    /* written before `ready`: code of this shared library */
@@ -73,7 +87,7 @@ bool stook_stack_start(void)
 {
         void *frames[2];
 
-        if (__atomic_load_n(&ready, __ATOMIC_RELAXED))
+        if (__atomic_load_n(&ready, __ATOMIC_RELAXED) || !HAS_WALK)
                 return true;
         if (!stook_stack_table_start())
                 return false;

@@ -8,7 +8,7 @@ import subprocess
 import tempfile
 import unittest
 
-from stook import (Compiled, DROP_IN, STOOK, has_libdw, main, stay_on_one_cpu, stook,
+from stook import (BUILD, Compiled, DROP_IN, STOOK, has_libdw, main, stay_on_one_cpu, stook,
                    without_memfd)
 
 setUpModule = stay_on_one_cpu
@@ -407,6 +407,27 @@ class Ordinary(Compiled):
             done = stook("symbolize", "--pid", str(os.getpid()), stdin=None, input=line + "\n")
             self.assertEqual(done.returncode, 0, line)
             self.assertRegex(done.stdout, r"^(0x0\n|0x1000\n)?\n+$", line)
+
+
+class Static(Compiled):
+    def test_found_here(self):
+        """A wholly static program: the call that found the fault is walked by the helper; who
+        allocated it is known where the unwinder of libc is linked and takes no lock."""
+        archives = [os.path.join(BUILD, name) for name in ("libstook-malloc.a", "libstook.a")]
+        if not has_libdw() or not all(map(os.path.exists, archives)):
+            self.skipTest("built without libdw, or without archives")
+        link = ["-Wl,--whole-archive", archives[0], "-Wl,--no-whole-archive", archives[1],
+                "-pthread", "-g", "-O0"]
+        for flags, known in ((["-static"], False), (["-static", "-Wl,-u,backtrace"], False),
+                             (["-static-pie", "-fPIE", "-Wl,-u,backtrace"], True)):
+            program = self.compile("static", OVERRUN, *link, *flags)
+            done = subprocess.run([program], stdin=subprocess.DEVNULL, stderr=subprocess.PIPE,
+                                  text=True, env=os.environ | {
+                                      "STOOK_DEBUG": "FZPU", "STOOK_SYMBOLIZER": STOOK})
+            self.assertNotEqual(done.returncode, 0)
+            self.assertRegex(done.stderr, r"\Astook: overrun: .*\n(?s:.*)found here\n    #0 main ")
+            self.assertEqual(bool(re.search(r"allocated by .*\n(    #\d [a-z].*\n)*    #\d main ",
+                                            done.stderr)), known, flags)
 
 
 CLOSES = r"""
