@@ -3,7 +3,7 @@
  * freed: a large one (STOOK_HARDEN=guard, or debug mode Z: harden/guard.c), or a guarded sample
  * (STOOK_SAMPLE=guard: sample/guarded.c); and the calls where a program crashes after an allocation
  * was made to fail (STOOK_FAIL=...,tell=1: debug/fail.c). The program then ends by SIGSEGV, or
- * SIGABRT, as it would without this.
+ * SIGABRT, as it would without this. The same of an object that AddressSanitizer reports (mode U).
  * Place: called by options.c at start, and by sampling.c; reads pages, calls report.
  * Invariants:
  *  I1 a program that ignores or handles the signal when the library starts is left alone. It may
@@ -23,6 +23,7 @@
 #include "os/os.h"
 #include "pages/pagemap.h"
 #include "pages/span.h"
+#include "process/checker.h"
 #include "report/report.h"
 #include "sample/sample.h"
 #include "watch/watch.h"
@@ -116,6 +117,26 @@ static void tell(uintptr_t at, const char *access)
         report(over ? STOOK_FAULT_OVERRUN : STOOK_FAULT_UNDERRUN, span, detail);
 }
 
+/* What ASan has reported: who allocated and freed the object there. */
+static void tell_checked(const void *address)
+{
+        unsigned index = stook_entry_cache(stook_pagemap_get((uintptr_t)address));
+        const struct stook_span *large = large_at((uintptr_t)address);
+        struct stook_report_about about = {
+                .fault = STOOK_FAULT_OVERRUN, .object = address,
+                .detail = "it was read or written, as AddressSanitizer says",
+        };
+
+        if (index)
+                stook_watch_describe(stook_cache_at(index), address, &about);
+        else if (large)
+                stook_watch_large_describe(large, &about);
+        if (about.freed)
+                about.fault = STOOK_FAULT_WRITE_AFTER_FREE;
+        if (about.allocated)
+                stook_report_event(&about);
+}
+
 /* The report has the stack of this handler, so that of the crash. */
 static void tell_after_failure(int number)
 {
@@ -192,6 +213,11 @@ static void catch(int number)
 void stook_guard_hits_report(void)
 {
         catch(SIGSEGV);
+}
+
+void stook_checked_faults_report(void)
+{
+        stook_checker_on_error(tell_checked);
 }
 
 void stook_crashes_report(void)

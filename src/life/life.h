@@ -70,6 +70,8 @@ extern const bool stook_fork_registers_late __attribute__((weak, visibility("hid
 /* ---- guard_hit.c: reports of guard pages that were touched ---- */
 /* At start, where large objects get guards. */
 void stook_guard_hits_report(void);
+/* At start, where a memory checker is told of objects, and who allocated them is kept. */
+void stook_checked_faults_report(void);
 /* At start, where allocations that are made to fail are told. */
 void stook_crashes_report(void);
 

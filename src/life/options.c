@@ -119,6 +119,8 @@ void stook_options_read(void)
         if (stook_is_hardened(STOOK_HARDEN_GUARD) ||
             (stook_debug_wanted(STOOK_DEBUG_LARGE) & STOOK_CACHE_RED_ZONE))
                 stook_guard_hits_report();
+        if (stook_debug_is_asked())
+                stook_checked_faults_report();
         if (stook_fail_tells())
                 stook_crashes_report();
         on_fault = choice("STOOK_ON_FAULT", stook_on_fault_names, STOOK_ON_FAULT_ABORT,

@@ -36,6 +36,9 @@ extern void __asan_poison_memory_region(const volatile void *at, size_t bytes)
         __attribute__((weak));
 extern void __asan_unpoison_memory_region(const volatile void *at, size_t bytes)
         __attribute__((weak));
+extern void __asan_set_error_report_callback(void (*tell)(const char *report))
+        __attribute__((weak));
+extern void *__asan_get_report_address(void) __attribute__((weak));
 extern void __lsan_register_root_region(const void *at, size_t bytes) __attribute__((weak));
 
 enum stook_checker stook_checker;
@@ -124,4 +127,21 @@ void stook_checker_end(void *object, size_t bytes)
                 VALGRIND_FREELIKE_BLOCK(object, 0);
         else
                 stook_checker_close(object, bytes);
+}
+
+static void (*tell_of)(const void *address);    /* const after the start */
+
+static void on_error(const char *report)
+{
+        (void)report;
+        tell_of(__asan_get_report_address());
+}
+
+void stook_checker_on_error(void (*tell)(const void *address))
+{
+        if (stook_checker != STOOK_CHECKER_ASAN || !__asan_set_error_report_callback ||
+            !__asan_get_report_address)
+                return;
+        tell_of = tell;
+        __asan_set_error_report_callback(on_error);
 }

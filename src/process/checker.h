@@ -60,4 +60,10 @@ void stook_checker_resize(void *object, size_t from, size_t to);
 /* It has no user any more: its @bytes are closed. */
 void stook_checker_end(void *object, size_t bytes);
 
+/*
+ * At start. From now on ASan calls @tell after each of its reports, with the address of the access.
+ * It has one such function: that of a program that sets its own goes before.
+ */
+void stook_checker_on_error(void (*tell)(const void *address));
+
 #endif

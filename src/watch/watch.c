@@ -30,8 +30,8 @@ uint32_t stook_watch_wanted(const char *name, uint64_t own, uint64_t *debug)
         if (own & STOOK_CACHE_STORE_USER)
                 stook_stack_start();
         *debug = own | stook_debug_wanted(name);
-        if (!*debug && stook_checker_is_on())
-                *debug = STOOK_DEBUG_CHECKED;
+        if (!(*debug & ~(uint64_t)STOOK_CACHE_STORE_USER) && stook_checker_is_on())
+                *debug |= STOOK_DEBUG_CHECKED;
         fails = (*debug & STOOK_CACHE_MAY_FAIL) || stook_fail_wants(name);
         hardened = !*debug && stook_is_hardened(STOOK_HARDEN_OBJECTS);
         return stook_cache_options.watch | (*debug ? STOOK_WATCH_DEBUG : 0) |

@@ -46,8 +46,8 @@ void stook_watch_large_start(void)
         /* O: each of these would make an object need more pages. */
         if (flags & STOOK_DEBUG_O)
                 flags = 0;
-        if (!flags && stook_checker_is_on())
-                flags = STOOK_DEBUG_CHECKED;
+        if (!(flags & ~(uint64_t)STOOK_CACHE_STORE_USER) && stook_checker_is_on())
+                flags |= STOOK_DEBUG_CHECKED;
         stook_large_guards = stook_debug_guards() && (flags & STOOK_CACHE_RED_ZONE);
         if (stook_large_guards)
                 flags &= ~(uint64_t)STOOK_CACHE_QUARANTINE;

@@ -168,6 +168,23 @@ class Asan(unittest.TestCase):
             if " in main " in done.stderr:              # it has a symbolizer
                 self.assertIn(" in %s " % fault.replace("-", "_"), done.stderr)
 
+    def test_who(self):
+        """With mode U a report of the library's follows: who allocated and freed the object. What
+        lies before an object is taken for the end of the one before, and the inner pages of a large
+        object lead nowhere."""
+        for fault in set(FAULTS) - {"underrun", "read-of-large"}:
+            done = self.asan(self.fault, fault, STOOK_DEBUG="U")
+            self.assertEqual(done.returncode, REPORTED, (fault, done))
+            self.assertIn("AddressSanitizer: use-after-poison", done.stderr)
+            freed = "after-free" in fault or fault.startswith("read-")
+            self.assertRegex(done.stderr,
+                             r"stook: %s: pointer .*: it was read or written, as AddressSanitizer "
+                             r"says\n" % ("write after free" if freed else "overrun"))
+            self.assertRegex(done.stderr, r"  allocated by thread \d+, .*\n    #0 ")
+            self.assertEqual(bool(re.search(r"  freed by thread \d+, .*\n    #0 ", done.stderr)),
+                             freed, fault)
+        self.assertNotIn("stook: ", self.asan(self.fault, "overrun").stderr)
+
     def test_double_free(self):
         done = self.asan(self.fault, "double-free")
         self.assertRegex(done.stderr, r"stook: double free: .*\(cache node, .* in the quarantine\n")
