@@ -124,6 +124,31 @@ int main(int argc, char **argv)
 }
 """
 
+# More objects than have guards at a time: 8192.
+MANY = r"""
+#include <stdlib.h>
+#include <string.h>
+#define N 9000
+static char *object[N];
+int main(void)
+{
+        for (int i = 0; i < N; i++) {
+                object[i] = malloc(100 + i % 7);
+                if (!object[i])
+                        return 3;
+                memset(object[i], i, 100 + i % 7);
+        }
+        object[N - 1][112] = 1;
+        for (int i = 0; i < N; i++) {
+                for (int k = 0; k < 100 + i % 7; k++)
+                        if (object[i][k] != (char)i)
+                                return 0;
+                free(object[i]);
+        }
+        return 0;
+}
+"""
+
 
 class Modes(s.Compiled):
     def run_it(self, program, *how, modes=MODES):
@@ -177,6 +202,14 @@ class Modes(s.Compiled):
             self.assertRegex(done.stderr, r"allocated by .*\n    #0 main ")
             found = re.search(r"freed by .*\n    #0 main ", done.stderr)
             self.assertEqual(bool(found), freed, how)
+
+    def test_more_than_guards(self):
+        """Beyond the limit, which one line says, an object serves with a red zone."""
+        done = self.run_it(self.compile("many", MANY, "-g", "-O0", "-w"), modes="FZ=guardP")
+        self.assertNotEqual(done.returncode, 0)
+        self.assertRegex(done.stderr, r"\Astook: no more guard pages \(vm.max_map_count\); .*\n"
+                         r"stook: overrun: (?s:.*)\(112 bytes from its start\): expected cc, "
+                         "found 01")
 
     def test_the_life_before(self):
         program = self.compile("lives", LIVES, "-g", "-O0", "-w")
