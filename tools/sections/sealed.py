@@ -134,6 +134,15 @@ def one(machine, op, other, size, waits, alone):
         k += 1
 
 
+def takes_what_is_in_use(machine):
+    """A malloc hands out an object whose seal says that it has a user."""
+    case = Case(machine, 2, False, True)
+    for at in case.all - case.live:
+        case.seal(at, BYTES << 4 | LIVE)
+    answer = machine.whole("malloc_sealed", 0)
+    return answer or not machine.word(machine.symbols["sealed_refused"])
+
+
 def start(machine):
     """What stook_watch_start and stook_direct_seal do."""
     at = machine.symbols.get
@@ -150,6 +159,7 @@ def start(machine):
     machine.put(at("stook_direct") + 16, machine.area, "<q")
     machine.put(at("stook_direct"), SELF - machine.pointer, "<q")
     machine.put(SELF + CID_AT, 0xffffffff, "<I")        # no_index
+
 
 def end(machine):
     at = machine.symbols.get
@@ -174,5 +184,7 @@ def run_sealed(machine):
                     more, wrong = one(machine, op, other, size, waits, alone)
                     cases += more
                     faults += [wrong] if wrong else []
+    if takes_what_is_in_use(machine):
+        faults.append("malloc hands out an object whose seal says that it has a user")
     end(machine)
     return cases, faults
