@@ -382,7 +382,7 @@ PROGRAMS = [
             prepare=nginx_configuration, client=nginx_client),
 ]
 KNOWN = [program.name for program in PROGRAMS]
-BRIEF = "python", "git", "perl", "lua", "php", "z3", "ghostscript", "redis", "memcached", "nginx"
+BRIEF = "python", "git", "lua", "php", "z3", "ghostscript", "redis", "memcached", "nginx"
 QUICK = "python", "sqlite", "redis"
 SAMPLED = "python", "sqlite", "perl", "redis"
 

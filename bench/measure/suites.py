@@ -49,7 +49,7 @@ SHARES = {"object_pair": 3, "malloc_pair": 5, "malloc_calls": 5, "bulk": 1, "pat
           "oversubscribed": 4, "nodes": 4, "heap_size": 4, "spike": 6, "churn": 4, "phases": 3,
           "random_order": 4, "live_set": 3, "sparse_caches": 1, "replay": 5, "sizes": 4,
           "table11": 6, "table12": 3, "mmap2": 3, "page_fault3": 3, "maple_map": 4,
-          "programs": 40, "fleet_mixes": 8}
+          "programs": 55, "fleet_mixes": 50}
 QUICK_PAIRS = 6
 
 
