@@ -264,8 +264,10 @@ function profileFacts() {
     profile.lost ? `${count(profile.lost)} samples found no room` : ""].filter(Boolean);
 }
 if (profile) {
-  for (const [id, name, draw] of [["flame", "Flame graph", drawFlame], ["stacks", "Stacks", drawStacks],
-                                  ["lives", "Lifetimes", drawLives], ["suspects", "Suspects", drawSuspects]])
+  const tabs = [["flame", "Flame graph", drawFlame], ["stacks", "Stacks", drawStacks]];
+  if (!data.replay)     /* a trace has neither */
+    tabs.push(["lives", "Lifetimes", drawLives], ["suspects", "Suspects", drawSuspects]);
+  for (const [id, name, draw] of tabs)
     TABS.push({ id, name, draw, cards: profileCards });
   addEventListener("keydown", e => {
     if (e.key === "Escape" && tab.id === "flame" && zoom.length) zoomTo(tree);

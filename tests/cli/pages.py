@@ -186,7 +186,7 @@ class Pages(Inspect):
         replay, = data["replay"]["replays"]
         self.assertGreater(len(replay["samples"]), 100)
         self.assertGreaterEqual(data["replay"]["trace"]["events"], 39500)
-        self.look_at("file://" + path, ["timeline"] + self.PROFILE)
+        self.look_at("file://" + path, ["timeline", "flame", "stacks"])
 
     def test_refused(self):
         me, file = str(os.getpid()), os.path.join(self.folder, "file")
