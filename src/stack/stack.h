@@ -30,7 +30,7 @@ bool stook_stack_start(void);
 /*
  * The number of this thread's call stack, from the caller of this function on, without the
  * innermost @skip frames, nor those of a shared libstook. 0: not started, no frames, or no memory.
- * At most STOOK_STACK_FRAMES_USUAL frames. Takes about 3 KiB of stack, the most by the unwinder.
+ * At most STOOK_STACK_FRAMES_USUAL frames. The unwinder takes the most stack, where it is asked.
  */
 STOOK_NOINLINE uint32_t stook_stack_here(unsigned skip);
 /* The same with STOOK_STACK_FRAMES_MOST. On a handler's own stack: 0, or the handler's calls. */

@@ -338,7 +338,7 @@ static uint64_t look_up(const struct file *file, uintptr_t address)
 
 /* ---- kept rules ---- */
 
-#define RULES_KEPT 2048                 /* 32 KiB, touched as used; arbitrary */
+#define RULES_KEPT 2048                 /* of two words; arbitrary */
 
 /* Atomic, relaxed: I1. `check` belongs to the rule, the address and the file. */
 static struct { uint64_t rule, check; } kept[RULES_KEPT] STOOK_MOSTLY_UNUSED;
